@@ -3,6 +3,7 @@ refused: its parameters keep their places, names and defaults."""
 
 from __future__ import annotations
 
+import struct
 from types import ModuleType
 from typing import Any
 
@@ -122,31 +123,66 @@ def test_a_default_of_a_number_stays(gpu: FakeCuda, hosts: ModuleType) -> None:
     assert function.signature["eps"].default == 1.0
 
 
-def test_an_integer_is_what_a_size_was(gpu: FakeCuda, hosts: ModuleType) -> None:
+def test_an_integer_that_a_size_was_is_itself(gpu: FakeCuda, hosts: ModuleType) -> None:
+    """In all recordings they were equal, by chance."""
+
     def host(x: Any, n: int | None = None) -> None:
         columns = x.shape[1] if n is None else n
         hosts.squares[(x.shape[0],)](x, x, x.stride(0), columns, BLOCK=64)
 
     function = two(host, ((40,), {}), ((60,), {}))
     x = tensor(4, 50)[0]
-    function(x, 50)
-    with pytest.raises(ValueError, match="so it was in all recordings"):
-        function(x, 40)
+    for n in (50, 40):
+        gpu.clear()
+        function(x, n)
+        (launch,) = gpu.launches()
+        assert int.from_bytes(launch.parameters[3], "little") == n
+    with pytest.raises(ValueError, match=r"n\.value <= 60"):
+        function(x, 61)
     with pytest.raises(TypeError, match="missing"):
         function(x)
 
 
-@pytest.mark.parametrize("values", [(7, 5), (True, False), (0.5, 0.25)])
-def test_a_number_that_nothing_explains_is_a_recorded_one(
+@pytest.mark.parametrize("values", [(7, 5), (0.5, 0.25)])
+def test_a_number_that_is_taken_is_a_recorded_one(
     gpu: FakeCuda, hosts: ModuleType, values: tuple[Any, Any]
 ) -> None:
     def host(x: Any, p: Any) -> None:
-        scaled(hosts, x, 1.0)
+        scaled(hosts, x, 1.0 if hash(p) else 2.0)
 
     function = two(host, ((values[0],), {}), ((values[1],), {}))
-    function(tensor(3, 40)[0], values[0])
-    function(tensor(5, 60)[0], values[1])
-    for shape, value in (((3, 40), values[1]), ((4, 50), values[0])):
+    for shape in ((3, 40), (5, 60), (4, 50)):
+        for value in values:
+            function(tensor(*shape)[0], value)
+        with pytest.raises(ValueError, match="the recordings have no call of this kind"):
+            function(tensor(*shape)[0], type(values[0])(6))
+    named = [recorded(host, zeros(3, 40), value) for value in values]
+    function = named[0].compile(named[1], general=["p"], **HOW)
+    function(tensor(3, 40)[0], type(values[0])(6))
+
+
+def test_a_number_that_the_host_function_does_not_use_is_any(
+    gpu: FakeCuda, hosts: ModuleType
+) -> None:
+    def host(x: Any, p: float, k: int) -> None:
+        scaled(hosts, x, 1.0)
+
+    one, other = [recorded(host, zeros(3, 40), *each) for each in ((0.5, 1), (0.25, 9))]
+    function = one.compile(other, general=True, **HOW)
+    for p, k in ((0.5, 1), (-7.0, 1 << 40)):
+        function(tensor(3, 40)[0], p, k)
+
+
+def test_a_truth_value_is_that_of_its_recording(gpu: FakeCuda, hosts: ModuleType) -> None:
+    """Of a bool Python asks nobody: `if p`, `p is True`."""
+
+    def host(x: Any, p: Any) -> None:
+        scaled(hosts, x, 1.0)
+
+    function = two(host, ((True,), {}), ((False,), {}))
+    function(tensor(3, 40)[0], True)
+    function(tensor(5, 60)[0], False)
+    for shape, value in (((3, 40), False), ((4, 50), True)):
         with pytest.raises(ValueError, match="is a recorded number, with the sizes"):
             function(tensor(*shape)[0], value)
 
@@ -187,9 +223,22 @@ def test_what_is_passed_on_has_an_unknown_default(hosts: ModuleType) -> None:
         two(host, ((), {"p": 1}), ((), {}))
 
 
-def test_two_arguments_with_the_same_values_are_two_explanations(hosts: ModuleType) -> None:
-    def host(x: Any, low: float = 0.0, high: float = 1.0) -> None:
+def test_two_arguments_with_the_same_values_are_two_explanations(
+    gpu: FakeCuda, hosts: ModuleType
+) -> None:
+    """Where nobody knows which of them a number was."""
+
+    def known(x: Any, low: float = 0.0, high: float = 1.0) -> None:
         scaled(hosts, x, low)
+
+    function = two(known, ((0.5, 0.5), {}), ((0.7, 0.7), {}))
+    gpu.clear()
+    function(tensor(4, 50)[0], 0.25, 0.75)
+    (launch,) = gpu.launches()
+    assert struct.unpack("f", launch.parameters[6]) == (0.25,)
+
+    def host(x: Any, low: float = 0.0, high: float = 1.0) -> None:
+        scaled(hosts, x, float(str(low)))
 
     with pytest.raises(fe.CompileError, match=r"eps of scaled was 0\.5, 0\.7.* low and also high"):
         two(host, ((0.5, 0.5), {}), ((0.7, 0.7), {}))

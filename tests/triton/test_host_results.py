@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from types import ModuleType
 from typing import Any
 
@@ -123,7 +125,7 @@ def test_a_tensor_is_one_in_all_recordings(hosts: ModuleType) -> None:
 
 
 def test_a_number_that_differs_is_an_argument(gpu: FakeCuda, hosts: ModuleType) -> None:
-    """The one that the host function got; what it computes of it, nobody can give."""
+    """The one that the host function got, or what it computes of it."""
 
     def launch(x: Any, total: Any, eps: float) -> None:
         hosts.scaled[(3,)](x, total, total, x, 40, 40, eps, BLOCK=64)
@@ -143,7 +145,17 @@ def test_a_number_that_differs_is_an_argument(gpu: FakeCuda, hosts: ModuleType) 
     function(tensor(3, 40)[0], tensor(40)[0], 0.75)
     assert len(gpu.launches()) == 2
     one, two = [recorded(other, *arguments, by) for by in (0.5, 0.25)]
-    with pytest.raises(fe.CompileError, match="eps of scaled is 1.0 in one recording and 0.5 in"):
+    gpu.clear()
+    one.compile(two, target="sm_90a")(tensor(3, 40)[0], tensor(40)[0], 0.75)
+    assert struct.unpack("f", gpu.launches()[0].parameters[-3]) == (1.5,)
+
+    def taken(x: Any, total: Any, by: float) -> None:
+        launch(x, total, math.exp(by))
+
+    one, two = [recorded(taken, *arguments, by) for by in (0.5, 0.25)]
+    with pytest.raises(
+        fe.CompileError, match=r"eps of scaled is 1\.6\d* in one recording and 1\.2"
+    ):
         one.compile(two, target="sm_90a")
 
 

@@ -4,6 +4,7 @@
     specs.equal(n, m), specs.divisible(n, 16)
     specs.aligned(x.data, 16)
     specs.compare_float("gt", eps, 0.0)       # of a float parameter, in its own dtype
+    FloatRelation("gt", as_float(eps), x)     # of float expressions, see `floats`
     (n > 0) & ~specs.divisible(n, 4)          # and, or, not: &, |, ~
 
 `==` of sizes is Python's own: it compares the two expressions, not their values at the call.
@@ -28,6 +29,7 @@ from ferrule.specs.expr import (
     shown_operand,
     symbols_of,
 )
+from ferrule.specs.floats import FloatExpr, Real, evaluate_float, float_symbols, format_float
 
 if TYPE_CHECKING:
     from ferrule.specs.params import Data, Optional, Scalar
@@ -82,6 +84,19 @@ class FloatComparison(_Logic):
 
 
 @dataclass(frozen=True, slots=True)
+class FloatRelation(_Logic):
+    """`lhs op rhs` of two float expressions, in float64.  With NaN only "ne" holds, and "same":
+    whether both are the same number, where NaN is NaN and 0.0 is not -0.0."""
+
+    op: ComparisonOp | Literal["same"]
+    lhs: FloatExpr
+    rhs: FloatExpr
+
+    def __str__(self) -> str:
+        return format_condition(self, {})
+
+
+@dataclass(frozen=True, slots=True)
 class Aligned(_Logic):
     """Whether an address is aligned to a number of bytes, which is a power of two."""
 
@@ -124,7 +139,7 @@ class Junction(_Logic):
         return format_condition(self, {})
 
 
-Condition = Comparison | FloatComparison | Aligned | Present | Negation | Junction
+Condition = Comparison | FloatComparison | FloatRelation | Aligned | Present | Negation | Junction
 
 _COMPARE: Final[dict[ComparisonOp, tuple[str, Callable[[float, float], bool]]]] = {
     "lt": ("<", lambda a, b: a < b),
@@ -194,6 +209,20 @@ def condition_symbols(condition: Condition) -> Iterator[Sym]:
     """The symbols in a condition, in the order in which they stand."""
     for dim in dims_of(condition):
         yield from symbols_of(dim)
+    for each in relations_in(condition):
+        yield from (*float_symbols(each.lhs), *float_symbols(each.rhs))
+
+
+def relations_in(condition: Condition) -> Iterator[FloatRelation]:
+    """The relations of float expressions in a condition."""
+    match condition:
+        case FloatRelation():
+            yield condition
+        case Negation(inner):
+            yield from relations_in(inner)
+        case Junction(_, lhs, rhs):
+            yield from relations_in(lhs)
+            yield from relations_in(rhs)
 
 
 def holds(
@@ -213,6 +242,9 @@ def holds(
             return _COMPARE[op][1](evaluate(lhs, symbols), evaluate(rhs, symbols))
         case FloatComparison(op, param, number):
             return _COMPARE[op][1]((floats or {})[param.name], number)
+        case FloatRelation(op, left, right):
+            pair = [evaluate_float(each, symbols, floats or {}) for each in (left, right)]
+            return pair_holds(op, *pair)
         case Aligned(data, to):
             address = known[data.tensor.name] + evaluate(data.offset, symbols)
             return address % to == 0
@@ -226,6 +258,13 @@ def holds(
             return holds(lhs, symbols, known, floats) or holds(rhs, symbols, known, floats)
 
 
+def pair_holds(op: str, left: float, right: float) -> bool:
+    """Whether a relation of two floats holds: see `FloatRelation`."""
+    if op == "same":
+        return Real.of(left) == Real.of(right)
+    return _COMPARE[op][1](left, right)  # type: ignore[index]
+
+
 def format_condition(condition: Condition, names: Mapping[Sym, str]) -> str:
     """The text of a condition, with these names of symbols."""
     match condition:
@@ -233,6 +272,9 @@ def format_condition(condition: Condition, names: Mapping[Sym, str]) -> str:
             return f"{format_dim(lhs, names)} {_COMPARE[op][0]} {format_dim(rhs, names)}"
         case FloatComparison(op, param, number):
             return f"{param.name} {_COMPARE[op][0]} {number!r}"
+        case FloatRelation(op, left, right):
+            word = "is" if op == "same" else _COMPARE[op][0]
+            return f"{format_float(left, names)} {word} {format_float(right, names)}"
         case Aligned(data, to):
             return f"{data.tensor.name} is {to}-byte aligned"
         case Present(param):

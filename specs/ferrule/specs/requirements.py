@@ -16,6 +16,7 @@ from ferrule.specs.conditions import (
     ComparisonOp,
     Condition,
     FloatComparison,
+    FloatRelation,
     Junction,
     Negation,
     Present,
@@ -62,7 +63,7 @@ def require(condition: Condition, message: str | None = None) -> Requirement:
     if message is not None and not isinstance(message, str):
         raise TypeError(f"require: message must be a str or None, but got {message!r}")
     for part in _parts(checked):
-        if isinstance(part, (Aligned, FloatComparison, Present)):
+        if isinstance(part, (Aligned, FloatComparison, FloatRelation, Present)):
             raise ValueError(
                 f"require: {part}: a requirement compares sizes and integers; "
                 f"conventions.Require takes every condition"
@@ -74,7 +75,7 @@ def require(condition: Condition, message: str | None = None) -> Requirement:
 
 def is_of_sizes(condition: Condition) -> bool:
     """Whether a condition compares sizes and integers of a call alone, as a requirement does."""
-    others = (Aligned, FloatComparison, Present)
+    others = (Aligned, FloatComparison, FloatRelation, Present)
     known = any(isinstance(part, others) for part in _parts(condition))
     return not known and next(condition_symbols(condition), None) is not None
 

@@ -54,6 +54,7 @@ from ferrule.specs import (
 from ferrule.specs import params as kinds
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import INT64_MAX, INT64_MIN, is_dim
+from ferrule.specs.floats import Computed, format_float
 from ferrule.specs.params import Pointer
 from ferrule.specs.params.numbers import check_scalar_dtype
 
@@ -72,7 +73,7 @@ NULL: Final = Null()
 class Cast:
     """A number converted to a dtype, see `cast`."""
 
-    value: Dim | float | Scalar
+    value: Dim | float | Scalar | Computed
     dtype: DType
 
 
@@ -140,12 +141,14 @@ _POINTER: Final = re.compile(r"[A-Za-z_][\w\s:<>,*()]*\*\s*(?:const)?")
 
 
 @overload
-def cast(value: Dim | float | Scalar, dtype: DType | str) -> Cast: ...
+def cast(value: Dim | float | Scalar | Computed, dtype: DType | str) -> Cast: ...
 @overload
 def cast(value: Data | Pointer, dtype: str) -> PointerCast: ...
-def cast(value: Dim | float | Scalar | Data | Pointer, dtype: DType | str) -> Cast | PointerCast:
-    """A number with the dtype that the callee takes: a size, a scalar parameter, or a Python
-    number.
+def cast(
+    value: Dim | float | Scalar | Computed | Data | Pointer, dtype: DType | str
+) -> Cast | PointerCast:
+    """A number with the dtype that the callee takes: a size, a scalar parameter, a Python number,
+    or a float expression, see `ferrule.specs.floats`.
 
     Or the address of a tensor or a `Pointer`, which the callee takes with another pointer type:
     then the second argument is the pointer type as C writes it, `cast(sig["x"].data, "float4*")`,
@@ -159,11 +162,13 @@ def cast(value: Dim | float | Scalar | Data | Pointer, dtype: DType | str) -> Ca
     if isinstance(value, (Data, Pointer)):
         return _cast_pointer(value, dtype)
     wanted = check_scalar_dtype(as_dtype(dtype))
-    if isinstance(value, bool) or not (is_dim(value) or isinstance(value, (float, Scalar))):
+    if isinstance(value, bool) or not (
+        is_dim(value) or isinstance(value, (float, Scalar, Computed))
+    ):
         raise TypeError(
             f"cast: expected a size, a number or a scalar parameter, but got {shown(value)}"
         )
-    is_float = isinstance(value, float) or (
+    is_float = isinstance(value, (float, Computed)) or (
         isinstance(value, Scalar) and value.dtype.kind == "float"
     )
     if is_float and wanted.kind != "float":
@@ -405,8 +410,7 @@ def describe(signature: Signature, argument: Argument) -> str:
         case Null():
             return "NULL"
         case Cast(value=value, dtype=dtype):
-            inner = describe(signature, value) if not isinstance(value, float) else repr(value)
-            return f"{dtype.name}({inner})"
+            return f"{dtype.name}({_described(signature, value)})"
         case PointerCast(value=value, pointer=pointer):
             return f"({pointer}){describe(signature, value)}"
         case int() | Sym() | Compound():
@@ -415,3 +419,9 @@ def describe(signature: Signature, argument: Argument) -> str:
             return type(argument).__name__
         case _:
             return argument.name
+
+
+def _described(signature: Signature, number: Dim | float | Scalar | Computed) -> str:
+    if isinstance(number, Computed):
+        return format_float(number, signature.known)
+    return repr(number) if isinstance(number, float) else describe(signature, number)

@@ -17,6 +17,7 @@ from llvmlite import ir
 
 from ferrule.compiler import halves
 from ferrule.compiler.artefacts import Fault, Part, literal
+from ferrule.compiler.conventions.floats import float_value, same_float
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.compiler.cuda.launcher.launch import Launcher
 from ferrule.compiler.host import tensors
@@ -47,6 +48,7 @@ from ferrule.specs.conditions import (
     Aligned,
     Comparison,
     FloatComparison,
+    FloatRelation,
     Junction,
     Negation,
     Present,
@@ -314,6 +316,8 @@ class Call(Flow):
                 return e.icmp(op if op in ("eq", "ne") else f"s{op}", left, right)  # type: ignore[arg-type]
             case FloatComparison():
                 return self._float_comparison(condition)
+            case FloatRelation():
+                return self._float_relation(condition)
             case Aligned(data, to):
                 bits = e.builder.ptrtoint(self.address(data), I64)
                 rest = e.binary("and", bits, e.const_i64(to - 1))
@@ -330,6 +334,14 @@ class Call(Flow):
         value = halves.to_float64(e, param.dtype, self.leaves(param)[0])
         compare = e.builder.fcmp_unordered if condition.op == "ne" else e.builder.fcmp_ordered
         return compare(_FLOAT_PREDICATES[condition.op], value, ir.Constant(F64, condition.number))
+
+    def _float_relation(self, condition: FloatRelation) -> ir.Value:
+        left, right = (float_value(self, each) for each in (condition.lhs, condition.rhs))
+        if condition.op == "same":
+            return same_float(self, left, right)
+        builder = self.emitter.builder
+        compare = builder.fcmp_unordered if condition.op == "ne" else builder.fcmp_ordered
+        return compare(_FLOAT_PREDICATES[condition.op], left, right)
 
     # ---- control flow ----
 

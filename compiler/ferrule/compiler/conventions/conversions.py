@@ -9,9 +9,11 @@ from llvmlite import ir
 from ferrule.compiler import halves
 from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.floats import float_value
 from ferrule.compiler.wrapper.leaves import leaves_of
 from ferrule.runtime.llvm.layouts import F32, F64, I8, I16, I32, I64, PTR
 from ferrule.specs import Dim, DType, Scalar, Uint64
+from ferrule.specs.floats import Computed
 
 TYPES: Final[dict[str, ir.Type]] = {
     "ptr": PTR,
@@ -37,13 +39,17 @@ def type_of(dtype: DType) -> ir.Type:
     return TYPES[leaves_of(Scalar("x", dtype))[0]]
 
 
-def converted(call: Call, source: Dim | float | Scalar, wanted: DType, what: str) -> ir.Value:
+def converted(
+    call: Call, source: Dim | float | Scalar | Computed, wanted: DType, what: str
+) -> ir.Value:
     """A number as a dtype, with its type of `TYPES`; `what` is its name in the errors of a call.
 
     A constant must fit.
     """
     if isinstance(source, int) and wanted.kind != "float":
         return ir.Constant(type_of(wanted), source)
+    if isinstance(source, Computed):
+        return _narrowed(call, float_value(call, source), wanted)
     if isinstance(source, float):
         return _narrowed(call, ir.Constant(F64, source), wanted)
     if isinstance(source, Scalar) and source.dtype.kind == "float":

@@ -6,12 +6,23 @@ from dataclasses import field
 
 from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault, literal
 from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.floats import float_value
 from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.cuda.code import DeviceCode
-from ferrule.specs import Condition, Param, Requirement, Signature, format_condition, require
-from ferrule.specs.conditions import checked_condition, condition_symbols
+from ferrule.runtime.llvm.layouts import I64
+from ferrule.specs import (
+    Condition,
+    Param,
+    Requirement,
+    Scalar,
+    Signature,
+    format_condition,
+    require,
+)
+from ferrule.specs.conditions import checked_condition, condition_symbols, relations_in
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import format_dim
+from ferrule.specs.floats import as_float, float_parts
 from ferrule.specs.requirements import is_of_sizes
 
 
@@ -56,11 +67,15 @@ class Require:
         text = format_condition(self.condition, names)
         hint = f": {self.message}" if self.message else ""
         symbols = tuple(dict.fromkeys(condition_symbols(self.condition)))[:MAX_FAULT_VALUES]
-        got = ", ".join(f"{literal(format_dim(each, names))} = {{}}" for each in symbols)
+        floats = _floats_in(self.condition)[: MAX_FAULT_VALUES - len(symbols)]
+        shown = [f"{literal(format_dim(each, names))} = {{}}" for each in symbols]
+        got = ", ".join([*shown, *(f"{literal(each.name)} = {{float}}" for each in floats)])
         but = f", but got {got}" if got else ""
         expected = literal(f"{call.signature.name}: expected {text}")
         flag = call.emitter.not_(call.condition(self.condition))
         values = [call.size(each, "a size of a condition") for each in symbols]
+        numbers = (float_value(call, as_float(each)) for each in floats)
+        values += [call.emitter.builder.bitcast(each, I64) for each in numbers]
         call.refuse(flag, Fault("ValueError", f"{expected}{but}{literal(hint)}"), values)
         when = "" if self.when is None else f" where {format_condition(self.when, names)}"
         call.assumed[text + when] = None
@@ -87,3 +102,11 @@ def _requirements(convention: object) -> list[Requirement]:
         return [] if found is None else [found]
     steps = getattr(convention, "steps", ())
     return [each for step in steps for each in _requirements(step)]
+
+
+def _floats_in(condition: Condition) -> list[Scalar]:
+    """The float parameters that a condition compares, each once."""
+    relations = relations_in(condition)
+    sides = (side for each in relations for side in (each.lhs, each.rhs))
+    parts = (part for side in sides for part in float_parts(side))
+    return list(dict.fromkeys(each for each in parts if isinstance(each, Scalar)))

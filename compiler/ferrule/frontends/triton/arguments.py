@@ -21,6 +21,7 @@ from ferrule.frontends.triton.tuples import Shape, nest
 from ferrule.specs import Dim, DType, Scalar, Signature, Sym, Tensor
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import INT64_MAX
+from ferrule.specs.floats import Computed, FloatExpr, Real
 
 Hint = Literal[1, 16]
 """An assumption about a number: that it is 1, or that 16 divides it; about an address only the
@@ -71,10 +72,10 @@ class IntegerArgument:
 @dataclass(frozen=True, slots=True)
 class NumberArgument:
     """A float or a bool, about which Triton assumes nothing: a parameter of the function, or a
-    fixed number."""
+    fixed number, or computed of what callers give."""
 
     name: str
-    scalar: Scalar | float | bool
+    scalar: Scalar | float | bool | FloatExpr
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +188,10 @@ class Arguments:
                     seen[argument.name] = traced(argument.ranged, path)
                 case ConstantArgument():
                     seen[argument.name] = argument.value
-                case NumberArgument(scalar=Scalar() as scalar):
+                case NumberArgument(scalar=Scalar() | Computed() as scalar):
                     seen[argument.name] = Unseen(argument.name, scalar, path)
+                case NumberArgument(scalar=Real(number=number)):
+                    seen[argument.name] = number
                 case NumberArgument(scalar=number):
                     seen[argument.name] = number
         return seen | {name: nest(shape, seen.__getitem__) for name, shape in self.tuples.items()}

@@ -31,6 +31,7 @@ from ferrule.frontends.triton.types import DTYPES, INTEGERS, is_float, number_ty
 from ferrule.specs import Condition, Dim, DType, Scalar, divisibility_of, symbols_of
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import Sym, ValueOf
+from ferrule.specs.floats import Real
 from ferrule.specs.intervals import interval, is_bounded
 
 INT32_MIN: Final = -(1 << 31)
@@ -244,6 +245,8 @@ class _Specialiser:
         self.types[name] = found
         if isinstance(given, Scalar) and own is dtype:
             self.packed.append(given)
+        elif isinstance(given, Real):
+            self.packed.append(conventions.cast(given.number, dtype))
         else:
             number = int(given) if isinstance(given, bool) else given
             self.packed.append(conventions.cast(number, dtype))

@@ -32,6 +32,7 @@ from ferrule.frontends.triton.tuples import nest
 from ferrule.runtime.calls.variants import call_values
 from ferrule.specs import REQUIRED, Dim, Scalar, Sym, Tensor
 from ferrule.specs.expr import evaluate
+from ferrule.specs.floats import Computed, Real, evaluate_float
 
 
 def kept(kernel: Kernel, arguments: Arguments, call: Sequence[Any]) -> tuple[int, ...]:
@@ -97,6 +98,8 @@ def _value(argument: Argument, given: Mapping[str, Any], values: Mapping[Sym, in
             return given[name]
         case IntegerArgument(size=size):
             return evaluate(size, values)
+        case NumberArgument(scalar=Real() | Computed() as number):
+            return evaluate_float(number, values, given)
         case NumberArgument(scalar=number):
             return number
         case ConstantArgument(value=value):

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from ferrule.frontends.triton.recorded.followed import Followed, Logarithm
+from ferrule.frontends.triton.recorded.numbers.base import Number
+from ferrule.frontends.triton.recorded.numbers.floats import root
 
 _OF_TORCH: Final = ("empty", "zeros", "ones", "rand", "randn")
 _OF_TENSORS: Final = "new_empty new_zeros new_ones expand repeat tile permute view reshape".split()
@@ -22,6 +24,7 @@ def sizes_taken() -> Iterator[None]:
     """Inside, functions of PyTorch and `math` take sizes that are followed."""
     with contextlib.ExitStack() as undo:
         _replace(undo, math, "log2", _logarithm)
+        _replace(undo, math, "sqrt", _root)
         torch = sys.modules.get("torch")
         if torch is not None:
             for name in _OF_TORCH:
@@ -69,3 +72,7 @@ def _logarithm(own: Callable[..., Any]) -> Callable[..., Any]:
         return Logarithm(own(number.number), number) if is_size else own(number)
 
     return log2
+
+
+def _root(own: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda number: root(own, number) if isinstance(number, Number) else own(number)

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.triton.recorded.reading import Reading
-
-if TYPE_CHECKING:
-    from ferrule.specs import Sym
-
 
 General = bool | Sequence[str]
 """Whether sizes may be others than those between the recorded ones, or which."""
 
 
-def check_general(general: General, symbols: Iterable[Sym]) -> None:
-    """Raises CompileError for a name of `general` that no size has, or for sizes that are all the
-    same."""
-    names = {str(each) for each in symbols}
+def check_general(general: General, known: Iterable[str]) -> None:
+    """Raises CompileError for a name of `general` that no size has, and no number that callers
+    give, or if all are the same."""
+    names = set(known)
     for name in () if isinstance(general, bool) else general:
         if name not in names:
             raise CompileError(
                 Diagnostic(
-                    f"general names {name!r}, which is no size that differs between recordings",
+                    f"general names {name!r}, which is no size or number that differs between "
+                    "recordings",
                     expected=", ".join(sorted(names)) or "two recordings with other sizes",
                 )
             )

@@ -16,91 +16,29 @@ from math import ceil, floor
 from typing import Any, Final
 
 from ferrule.frontends.triton.recorded.log import Compared, Log, place
-from ferrule.frontends.triton.recorded.nodes import OPERATIONS, Leaf, Tree, made
-from ferrule.frontends.triton.recorded.tensors import Shape
+from ferrule.frontends.triton.recorded.nodes import OPERATIONS, Leaf, Node, Tree, is_float, made
+from ferrule.frontends.triton.recorded.numbers.base import (
+    Number,
+    are_numbers,
+    fill,
+    fill_comparisons,
+    number_of,
+    taken,
+)
+from ferrule.frontends.triton.recorded.numbers.floats import (
+    EXACT,
+    FOLLOWED,
+    Float,
+    bound,
+    combined,
+)
+from ferrule.specs.floats import Real
 
 
-class _Number:
-    """What both kinds have: operators are methods of this table, which is filled below."""
-
-    __slots__ = ("log", "number")
-
-    log: Log
-    number: Any
-
-    @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """By this PyTorch takes it where a tensor may be a number; and what was kept beyond the
-        recording is a number like any other."""
-        return func(*plain(tuple(args)), **plain(dict(kwargs or {})))
-
-    def _escape(self) -> None:
-        raise NotImplementedError
-
-    def _compared(self, op: str, other: Any) -> Any:
-        raise NotImplementedError
-
-    def take(self) -> None:
-        """The number itself is taken."""
-        self._escape()
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        self._escape()
-        return sys.modules["numpy"].asarray(self.number, dtype)
-
-    def __bool__(self) -> bool:
-        return bool(self._compared("ne", 0))
-
-    def __int__(self) -> int:
-        self._escape()
-        return int(self.number)
-
-    def __float__(self) -> float:
-        self._escape()
-        return float(self.number)
-
-    def __complex__(self) -> complex:
-        self._escape()
-        return complex(self.number)
-
-    def __hash__(self) -> int:
-        self._escape()
-        return hash(self.number)
-
-    def __repr__(self) -> str:
-        self._escape()
-        return repr(self.number)
-
-    __str__ = __repr__
-
-    def __format__(self, how: str) -> str:
-        self._escape()
-        return format(self.number, how)
-
-    def __pos__(self) -> Any:
-        return self
-
-    def __abs__(self) -> Any:
-        return self if self >= 0 else -self  # type: ignore[operator]
-
-    def __copy__(self) -> Any:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Any:
-        return self
-
-    def __getattr__(self, name: str) -> Any:
-        """Whatever else a number has, of the number itself."""
-        found = getattr(object.__getattribute__(self, "number"), name)
-        if not name.startswith("__"):
-            self._escape()
-        return found
-
-
-class Followed(_Number):
+class Followed(Number):
     """A size in a host function, or a number that was made of sizes."""
 
-    __slots__ = ("tree",)
+    __slots__ = ()
 
     tree: Tree
     number: int
@@ -110,22 +48,32 @@ class Followed(_Number):
 
     __class__: Any = property(lambda _: int)
 
-    def _escape(self) -> None:
-        self.log.escape(self.tree)
+    def as_float(self) -> Tree:
+        """See `Number`."""
+        return Node("float", self.tree, 0)
 
     def _made(self, op: str, left: Any, right: Any) -> Any:
         function = _COMPUTED[op]
-        numbers = _plain(left), _plain(right)
+        numbers = number_of(left), number_of(right)
         if not all(type(each) is int for each in numbers):
-            return _taken(function, left, right) if _are_numbers(*numbers) else NotImplemented
+            if op in FOLLOWED:
+                return combined(FOLLOWED[op], left, right, self.log)
+            return taken(function, left, right) if are_numbers(*numbers) else NotImplemented
+        if op in ("floordiv", "mod"):
+            self._divided(right)
         result = function(*numbers)
         if type(result) is not int:
-            return _taken(function, left, right)
+            return taken(function, left, right)
         return follow(result, made(op, _tree(left), _tree(right)), self.log)
 
+    def _divided(self, by: Any) -> None:
+        """A division by zero raises."""
+        if isinstance(by, Followed):
+            self.log.compared.append(Compared("eq", by.tree, 0, by.number == 0, place()))
+
     def _compared(self, op: str, other: Any) -> Any:
-        plain = _plain(other)
-        if not _are_numbers(plain) or isinstance(other, Ratio):
+        plain = number_of(other)
+        if not are_numbers(plain) or isinstance(other, Float):
             return NotImplemented
         outcome = bool(getattr(operator, op)(self.number, plain))
         if isinstance(plain, float):
@@ -184,13 +132,10 @@ class Followed(_Number):
     denominator = property(lambda _: 1)
     imag = property(lambda _: 0)
 
-    def __reduce__(self) -> Any:
-        return int, (self.number,)
 
-
-class Ratio(_Number):
+class Ratio(Float):
     """A quotient of sizes: its `math.ceil` and `math.floor` are followed, and comparisons with
-    numbers."""
+    whole numbers are those of sizes."""
 
     __slots__ = ("bottom", "top")
 
@@ -199,9 +144,17 @@ class Ratio(_Number):
     number: float
 
     def __init__(self, number: float, top: Any, bottom: Any, log: Log) -> None:
-        self.number, self.top, self.bottom, self.log = number, top, bottom, log
+        super().__init__(number, None, log)
+        self.top, self.bottom = top, bottom
 
-    __class__: Any = property(lambda _: float)
+    def as_float(self) -> Tree | None:
+        """See `Number`: the quotient of floats is the same, as far as integers are floats."""
+        for each in (self.top, self.bottom):
+            if isinstance(each, Followed):
+                bound(self.log, each.tree)
+            elif abs(each) > EXACT:
+                return None
+        return Node("fdiv", *(_float_tree(each) for each in (self.top, self.bottom)))
 
     def __ceil__(self) -> Any:
         if not self._is_exact():
@@ -215,16 +168,8 @@ class Ratio(_Number):
             return floor(self.number)
         return self.top // self.bottom
 
-    def __neg__(self) -> Any:
-        self._escape()
-        return -self.number
-
     def __trunc__(self) -> Any:
         return self.__floor__() if self >= 0 else self.__ceil__()  # type: ignore[operator]
-
-    def __round__(self, *digits: Any) -> Any:
-        self._escape()
-        return round(self.number, *digits)
 
     def is_integer(self) -> Any:
         """See `float`."""
@@ -237,28 +182,25 @@ class Ratio(_Number):
 
     def _is_exact(self) -> bool:
         """Whether the rounded quotient rounds as the exact one."""
-        top, bottom = _plain(self.top), _plain(self.bottom)
+        top, bottom = number_of(self.top), number_of(self.bottom)
         exact: bool = bottom > 0 and -(-top // bottom) == ceil(self.number)
         return bool(exact and top // bottom == floor(self.number))
 
     def _compared(self, op: str, other: Any) -> Any:
-        plain = _plain(other)
-        if not _are_numbers(plain):
+        plain = number_of(other)
+        if not are_numbers(plain):
             return NotImplemented
         outcome = bool(getattr(operator, op)(self.number, plain))
         whole = float(plain).is_integer()
-        if isinstance(other, Followed | Ratio) or not whole or _plain(self.bottom) <= 0:
-            return bool(_taken(getattr(operator, op), self, other))
+        if isinstance(other, Number) or not whole or number_of(self.bottom) <= 0:
+            return super()._compared(op, other)
         right = made("mul", _tree(self.bottom), int(plain))
         self.log.compared.append(Compared(op, _tree(self.top), right, outcome, place()))
         return outcome
 
-    def __reduce__(self) -> Any:
-        return float, (self.number,)
-
 
 class Logarithm(Ratio):
-    """The logarithm of a size to the base 2: as `Ratio`, but for comparisons."""
+    """The logarithm of a size to the base 2: as `Ratio`, but for comparisons and arithmetic."""
 
     __slots__ = ()
 
@@ -267,6 +209,9 @@ class Logarithm(Ratio):
 
     def __init__(self, number: float, of: Followed) -> None:
         super().__init__(number, of, 1, of.log)
+
+    def as_float(self) -> None:
+        """See `Number`: it is rounded as the C library rounds it."""
 
     def __ceil__(self) -> Any:
         return (self.top - 1).bit_length()
@@ -278,16 +223,16 @@ class Logarithm(Ratio):
         return self.__floor__()
 
     def _compared(self, op: str, other: Any) -> Any:
-        return _taken(getattr(operator, op), self, other)
+        return taken(getattr(operator, op), self, other)
 
     def is_integer(self) -> bool:
         """See `float`."""
         return bool(self.top & (self.top - 1) == 0)
 
 
-def follow(value: int, tree: Tree, log: Log) -> Followed:
-    """A number that was made of sizes."""
-    return Followed(value, tree, log)
+def follow(value: Any, tree: Tree, log: Log) -> Number:
+    """A number that was made of sizes and arguments."""
+    return Float(value, tree, log) if is_float(tree) else Followed(value, tree, log)
 
 
 def size_of(log: Log, leaf: Leaf, value: int) -> Followed:
@@ -297,36 +242,22 @@ def size_of(log: Log, leaf: Leaf, value: int) -> Followed:
 
 
 def _ratio(top: Any, bottom: Any, log: Log) -> Any:
-    plain = _plain(top), _plain(bottom)
-    if not _are_numbers(*plain):
+    plain = number_of(top), number_of(bottom)
+    if not are_numbers(*plain):
         return NotImplemented
     if not all(type(each) is int for each in plain):
-        return _taken(operator.truediv, top, bottom)
+        return combined("fdiv", top, bottom, log)
+    if isinstance(bottom, Followed):  # a division by zero raises
+        log.compared.append(Compared("eq", bottom.tree, 0, plain[1] == 0, place()))
     return Ratio(plain[0] / plain[1], top, bottom, log)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, _Number):
-        return value.number
-    if isinstance(value, int):
-        return int(value)
-    return float(value) if isinstance(value, float) else value
-
-
-def _taken(function: Callable[..., Any], *numbers: Any) -> Any:
-    """A function of numbers that knows nothing of how they were made."""
-    for each in numbers:
-        if isinstance(each, _Number):
-            each._escape()
-    return function(*map(_plain, numbers))
 
 
 def _tree(value: Any) -> Tree:
     return value.tree if isinstance(value, Followed) else int(value)
 
 
-def _are_numbers(*values: Any) -> bool:
-    return all(isinstance(each, int | float) for each in values)
+def _float_tree(value: Any) -> Tree:
+    return value.as_float() if isinstance(value, Followed) else Real.of(float(value))
 
 
 def _of_integers(op: str, number: float) -> tuple[str, int]:
@@ -342,27 +273,15 @@ def _of_integers(op: str, number: float) -> tuple[str, int]:
     return op, 1 << 62  # equal to no size
 
 
-def plain(value: Any) -> Any:
-    """A value with ordinary numbers for those that are followed, in tuples, lists and dicts too."""
-    if isinstance(value, _Number):
-        return value.number
-    if type(value) in (list, tuple):
-        return type(value)(map(plain, value))
-    if type(value) is Shape:
-        return sys.modules["torch"].Size(map(plain, value))
-    if type(value) is slice:
-        return slice(*map(plain, (value.start, value.stop, value.step)))
-    if type(value) is dict:
-        return {key: plain(each) for key, each in value.items()}
-    if type(value).__name__.startswith("TensorDescriptor"):
-        for name in ("shape", "strides", "block_shape"):
-            setattr(value, name, plain(list(getattr(value, name))))
-    return value
-
-
 def trees_of(values: Mapping[Any, Any]) -> dict[Any, Tree]:
     """How those of the values were made that are followed."""
-    return {key: each.tree for key, each in values.items() if isinstance(each, Followed)}
+    made = ((key, tree_of_number(each)) for key, each in values.items() if isinstance(each, Number))
+    return {key: tree for key, tree in made if tree is not None}
+
+
+def tree_of_number(value: Number) -> Tree | None:
+    """How a number was made; None where nobody knows."""
+    return value.as_float() if isinstance(value, Float) else value.tree
 
 
 _COMPUTED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
@@ -376,33 +295,11 @@ def _operator(name: str, *, swapped: bool = False) -> Callable[..., Any]:
     def method(self: Followed, other: Any, *modulus: Any) -> Any:
         if modulus:
             self._escape()
-            return pow(_plain(self), _plain(other), *map(_plain, modulus))
+            return pow(number_of(self), number_of(other), *map(number_of, modulus))
         return self._made(name, other, self) if swapped else self._made(name, self, other)
 
     return method
 
 
-def _number(name: str, *, swapped: bool = False) -> Callable[..., Any]:
-    def method(self: Ratio, other: Any) -> Any:
-        if not _are_numbers(_plain(other)):
-            return NotImplemented
-        return _taken(_COMPUTED[name], *((other, self) if swapped else (self, other)))
-
-    return method
-
-
-def _comparison(name: str) -> Callable[..., Any]:
-    return lambda self, other: self._compared(name, other)
-
-
-def _fill(kind: type, names: str, method: Callable[..., Any]) -> None:
-    for name in names.split():
-        setattr(kind, f"__{name}__", method(name))
-        setattr(kind, f"__r{name}__", method(name, swapped=True))
-
-
-_fill(Followed, "add sub mul floordiv mod or and xor lshift rshift pow", _operator)
-_fill(Ratio, "add sub mul truediv floordiv mod pow", _number)
-for _name in "lt le gt ge eq ne".split():
-    setattr(Followed, f"__{_name}__", _comparison(_name))
-    setattr(Ratio, f"__{_name}__", _comparison(_name))
+fill(Followed, "add sub mul floordiv mod or and xor lshift rshift pow", _operator)
+fill_comparisons(Followed)

@@ -15,22 +15,27 @@ from typing import Any, Final
 
 from ferrule.frontends.triton.recorded.log import Compared, Log
 from ferrule.frontends.triton.recorded.nodes import (
+    FLOAT,
     Leaf,
     Node,
     Tree,
     evaluated,
     grows,
+    is_argument,
+    is_float,
     leaves_of,
     replaced,
 )
 from ferrule.frontends.triton.recorded.sizes import Sizes
 from ferrule.frontends.triton.traced.knowledge import OPPOSITE, SWAPPED, Knowledge, needed
-from ferrule.specs import Condition, Dim, Requirement, symbols_of
-from ferrule.specs.conditions import Comparison
+from ferrule.specs import Condition, Dim, Requirement, Scalar, Sym, symbols_of
+from ferrule.specs.conditions import Comparison, FloatRelation
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import make
+from ferrule.specs.floats import Computed, FloatExpr, Real, as_float
 
 _OVER_SIZES: Final = ("add", "mul", "floordiv", "ceildiv", "mod")
+_OPERANDS: Final = {"fneg": 1, "fabs": 1, "fsqrt": 1, "fadd": 2, "fsub": 2, "fmul": 2, "fdiv": 2}
 _MOST: Final = 1 << 40
 """No size is larger."""
 
@@ -42,13 +47,16 @@ Case = dict[Condition, str]
 class Following:
     """The sizes of recordings and what was done with them; `compared` are the comparisons of each.
 
-    `alone`: conditions over numbers that are no sizes here are left out.
+    `alone`: conditions over numbers that are no sizes here are left out.  `integers` and `floats`
+    are arguments of the host function that callers give, by name.
     """
 
     sizes: Sizes
     logs: Sequence[Log]
     compared: list[list[Compared]]
     alone: bool = False
+    integers: dict[str, Sym] = field(default_factory=dict)
+    floats: dict[str, Scalar] = field(default_factory=dict)
     _dims: dict[Leaf, Dim | None] = field(default_factory=dict)
 
     def dim(self, trees: Sequence[Tree | None], values: Sequence[int]) -> Dim | None:
@@ -57,20 +65,37 @@ class Following:
         first = trees[0]
         if first is None or any(each != first for each in trees):
             return None
-        found = self._over(first)
-        if found is None or not self.sizes.symbols or self.sizes.values(found) != tuple(values):
+        found = None if is_float(first) else self._over(first)
+        if found is None or not self._is_open or self.sizes.values(found) != tuple(values):
             return None
         return found
 
-    def pin(self, trees: Sequence[Tree | None], values: Sequence[int], what: str) -> None:
+    def real(self, trees: Sequence[Tree | None]) -> FloatExpr | None:
+        """The float that was made in this way in all recordings, of what a call gives; None for one
+        that is the same in every call, or was made in several ways."""
+        first = trees[0]
+        if first is None or self.alone or any(each != first for each in trees):
+            return None
+        if not self._open(first):
+            return None
+        return self._real(first)
+
+    def pin(self, trees: Sequence[Tree | None], values: Sequence[Any], what: str) -> None:
         """A call is one in which these numbers are what they were in a recording."""
         for at, (tree, value) in enumerate(zip(trees, values, strict=True)):
-            if tree is not None:
+            if tree is not None and is_float(tree):
+                self.compared[at].append(Compared("same", tree, Real.of(value), True, what))
+            elif tree is not None:
                 self.compared[at].append(Compared("eq", tree, value, True, what))
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether anything differs between the recordings."""
+        return bool(self.sizes.symbols or self.integers or self.floats)
 
     def requirements(self) -> list[Requirement]:
         """What calls must be like."""
-        if not self.sizes.symbols:
+        if not self._is_open:
             return []
         cases = [self._needed(self._case(at)) for at in range(len(self.logs))]
         shared = [each for each in cases[0] if all(each in case for case in cases)]
@@ -112,24 +137,29 @@ class Following:
         what a list is repeated by."""
         case: Case = {}
         for leaf, where in self.logs[at].taken().items():
-            dim = self._of_leaf(leaf)
-            if isinstance(dim, int) or self._is_general(dim):
+            if not self._open(leaf) or self._is_general(leaf):
                 continue
-            said = f"the host function takes the number at {where}: record this size, or name it "
+            what = "number" if is_argument(leaf) else "size"
+            said = f"the host function takes the number at {where}: record this {what}, or name it "
             case |= dict.fromkeys(self._points(at, [leaf]), said + "in general=")
         return case
 
-    def _is_general(self, dim: Dim | None) -> bool:
+    def _is_general(self, leaf: Leaf) -> bool:
         named = self.sizes.general
-        if isinstance(named, bool) or dim is None:
+        if isinstance(named, bool):
             return False
-        return all(each.name in named for each in symbols_of(dim))
+        if leaf.kind == FLOAT:
+            return leaf.of in named
+        dim = self._of_leaf(leaf)
+        return dim is not None and all(each.name in named for each in symbols_of(dim))
 
     def _conditions(self, at: int, each: Compared) -> list[Condition]:
         """A comparison with its outcome in one recording, as conditions over symbols."""
         open_ones = self._open(each.left, each.right)
         if not open_ones:
             return []
+        if is_float(each.left) or is_float(each.right):
+            return self._of_floats(at, each, open_ones)
         op: Any = each.op if each.outcome else OPPOSITE[each.op]  # type: ignore[index]
         left, right = self._over(each.left), self._over(each.right)
         if left is not None and right is not None:
@@ -140,16 +170,29 @@ class Following:
             found = self._by_threshold(at, SWAPPED[op], each.right, each.left)
         return self._points(at, open_ones) if found is None else found
 
+    def _of_floats(self, at: int, each: Compared, leaves: Sequence[Leaf]) -> list[Condition]:
+        left, right = self._real(each.left), self._real(each.right)
+        if left is None or right is None or self.alone:
+            return self._points(at, leaves)
+        relation = FloatRelation(each.op, left, right)  # type: ignore[arg-type]
+        return [relation if each.outcome else ~relation]
+
     def _points(self, at: int, leaves: Sequence[Leaf]) -> list[Condition]:
-        """Sizes are what they were in one recording."""
-        dims = {leaf: self._of_leaf(leaf) for leaf in leaves}
-        found = [
+        """Sizes and numbers are what they were in one recording."""
+        floats = [leaf for leaf in leaves if leaf.kind == FLOAT and leaf.of in self.floats]
+        dims = {leaf: self._of_leaf(leaf) for leaf in leaves if leaf.kind != FLOAT}
+        found: list[Condition] = [
+            FloatRelation("same", as_float(self.floats[leaf.of]), Real.of(value))
+            for leaf in floats
+            for value in [self.logs[at].values[leaf]]
+        ]
+        found += [
             Comparison("eq", dim, self.logs[at].values[leaf])
             for leaf, dim in dims.items()
             if dim is not None and not isinstance(dim, int)
         ]
         if None in dims.values() and not self.alone:
-            symbols = self.sizes.symbols.items()
+            symbols = {**self.sizes.symbols, **self.sizes.numbers}.items()
             found += [Comparison("eq", symbol, values[at]) for symbol, values in symbols]
         return list(found)
 
@@ -190,13 +233,23 @@ class Following:
     def _open(self, *trees: Tree) -> list[Leaf]:
         """The sizes in these numbers that are no constants."""
         leaves = dict.fromkeys(leaf for tree in trees for leaf in leaves_of(tree))
-        return [leaf for leaf in leaves if not isinstance(self._of_leaf(leaf), int)]
+        return [leaf for leaf in leaves if not self._is_constant(leaf)]
+
+    def _is_constant(self, leaf: Leaf) -> bool:
+        if leaf.kind == FLOAT:
+            return self._same_float(leaf) is not None
+        return isinstance(self._of_leaf(leaf), int)
+
+    def _same_float(self, leaf: Leaf) -> Real | None:
+        """The float that an argument was in all recordings."""
+        values = {Real.of(each) for each in self._values(leaf)}
+        return values.pop() if len(values) == 1 else None
 
     def _constants(self, at: int) -> dict[Leaf, int]:
-        values = self.logs[at].values
-        return {leaf: each for leaf, each in values.items() if isinstance(self._of_leaf(leaf), int)}
+        sizes = ((k, each) for k, each in self.logs[at].values.items() if k.kind != FLOAT)
+        return {leaf: each for leaf, each in sizes if isinstance(self._of_leaf(leaf), int)}
 
-    def _values(self, leaf: Leaf) -> tuple[int, ...]:
+    def _values(self, leaf: Leaf) -> tuple[Any, ...]:
         """The values of a size in the recordings that have it."""
         return tuple(log.values[leaf] for log in self.logs if leaf in log.values)
 
@@ -204,15 +257,42 @@ class Following:
         if leaf not in self._dims:
             values = self._values(leaf)
             known = len(values) == len(self.logs) and not leaf.unknown
-            self._dims[leaf] = self.sizes.found(values) if known else None
+            if is_argument(leaf) and not self.alone:
+                self._dims[leaf] = self._of_argument(leaf, values)
+            else:
+                self._dims[leaf] = self.sizes.found(values) if known else None
         return self._dims[leaf]
+
+    def _of_argument(self, leaf: Leaf, values: tuple[int, ...]) -> Dim | None:
+        """An integer that callers give, or its value, to which calls are held."""
+        if leaf.of in self.integers:
+            return self.integers[leaf.of]
+        return values[0] if len(set(values)) == 1 else None
+
+    def _real(self, tree: Tree) -> FloatExpr | None:
+        """A float over what a call gives; None for one that follows from something else."""
+        if isinstance(tree, Real):
+            return tree
+        if isinstance(tree, Leaf):
+            assert tree.kind == FLOAT
+            given = self.floats.get(tree.of)
+            return as_float(given) if given is not None else self._same_float(tree)
+        if not isinstance(tree, Node):
+            return Real.of(float(tree))
+        if tree.op == "float":
+            dim = self._over(tree.left)
+            return None if dim is None else as_float(dim)
+        sides = [self._real(each) for each in (tree.left, tree.right)][: _OPERANDS[tree.op]]
+        known = [each for each in sides if each is not None]
+        op: Any = tree.op[1:]
+        return Computed(op, tuple(known)) if len(known) == len(sides) else None
 
     def _over(self, tree: Tree) -> Dim | None:
         """A number over symbols; None for one that sizes of a call cannot be."""
         if isinstance(tree, Leaf):
             return self._of_leaf(tree)
         if not isinstance(tree, Node):
-            return tree
+            return tree if isinstance(tree, int) else None
         left, right = self._over(tree.left), self._over(tree.right)
         if left is None or right is None or tree.op not in _OVER_SIZES:
             return None

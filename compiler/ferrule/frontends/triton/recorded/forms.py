@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, Final
 
-from ferrule.frontends.triton.recorded.followed import plain
+from ferrule.frontends.triton.recorded.numbers.base import plain
 from ferrule.specs.deferred import dataclass
 
 Sizes = tuple[Any, ...]
@@ -267,5 +267,7 @@ _WRITERS: Final[dict[str, Callable[[Form, Sequence[Any]], Form | None]]] = {
     "__getitem__": _indexed,
 }
 """Views, with the form of each."""
+NUMBERS_KNOWN: Final = _FACTORIES | _KEEP | {*_WRITERS, "size", "stride"}
+"""Functions that are known to make nothing else of numbers that they get."""
 KNOWN: Final = _FACTORIES | {*_WRITERS}
 """Functions whose results have the sizes that are said, whatever these are."""

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from ferrule.frontends import packages
-from ferrule.frontends.triton.recorded.followed import Followed, plain
 from ferrule.frontends.triton.recorded.forms import product
 from ferrule.frontends.triton.recorded.log import is_of_triton
+from ferrule.frontends.triton.recorded.numbers.base import Number, plain
 from ferrule.frontends.triton.recorded.reading import Reading, tensors_in
 from ferrule.frontends.triton.recorded.shaping import is_contiguous, name_of, shaped
 from ferrule.frontends.triton.recorded.tensors import Shape, is_torch
@@ -34,7 +34,7 @@ _FILLED_WITH: Final = ("full", "full_like", "new_full", "fill_")
 def _has_sizes(value: Any) -> bool:
     if isinstance(value, tuple | list):
         return any(map(_has_sizes, value))
-    return isinstance(value, Followed)
+    return isinstance(value, Number)
 
 
 def functions_watched(reading: Reading) -> Any:
@@ -88,7 +88,7 @@ def _noticed(torch: Any, reading: Reading, func: Any, given: Any, result: Any) -
         reading.shape(result, _sizes_of(reading, name, args, kwargs))
     if name in _FILLED_WITH:
         value = kwargs.get("fill_value", kwargs.get("value", args[-1] if args else None))
-        if isinstance(value, Followed):  # what is written into memory is that of the recording
+        if isinstance(value, Number):  # what is written into memory is that of the recording
             reading.hold(value)
     if not is_torch(first):
         if name not in _FILLED and (_has_sizes(args) or _has_sizes(tuple(kwargs.values()))):

@@ -15,8 +15,9 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.triton.autotuned.configs import PLAIN, Version, versions_of
 from ferrule.frontends.triton.recorded.asked import Asked
 from ferrule.frontends.triton.recorded.bound import Asking, Bound
-from ferrule.frontends.triton.recorded.followed import follow, plain, trees_of
+from ferrule.frontends.triton.recorded.followed import follow, trees_of
 from ferrule.frontends.triton.recorded.functions import functions_watched
+from ferrule.frontends.triton.recorded.numbers.base import plain
 
 
 def asked_early(launch: Bound) -> dict[Hashable, Asking]:

@@ -126,7 +126,7 @@ def _together(launches: Sequence[RecordedLaunch], config: Any, general: General)
     one.read_tensors()
     (again,) = together(several, lambda _: chosen, named, one.covered())
     again.read_tensors()
-    check_general(general, again.sizes.symbols)
+    check_general(general, map(str, again.sizes.symbols))
     return again
 
 

@@ -53,7 +53,7 @@ class Log:
     watched themselves, are taken out again.
     """
 
-    values: dict[Leaf, int] = field(default_factory=dict)
+    values: dict[Leaf, Any] = field(default_factory=dict)
     compared: list[Compared] = field(default_factory=list)
     escaped: dict[Leaf, str] = field(default_factory=dict)
     reads: list[Read] = field(default_factory=list)

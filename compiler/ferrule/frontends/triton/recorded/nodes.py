@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from ferrule.specs.deferred import dataclass
+from ferrule.specs.floats import Real
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A size that a host function read: `kind` of the tensor, or argument, `of`.
+    """A size that a host function read: `kind` of the tensor, or argument, `of`; or an argument
+    that is a float.
 
     `unknown`: it follows from other sizes, nobody knows how.
     """
@@ -36,7 +38,12 @@ class Node:
     right: Tree
 
 
-Tree = int | Leaf | Node
+Tree = int | Leaf | Node | Real
+
+FLOATS: Final = frozenset({"float", "fadd", "fsub", "fmul", "fdiv", "fneg", "fabs", "fsqrt"})
+"""Operations whose result is a float; "float" converts an integer."""
+FLOAT: Final = "float"
+"""The kind of a leaf that is a float, an argument of the host function."""
 
 OPERATIONS: Final[dict[str, Callable[[int, int], int]]] = {
     "add": lambda a, b: a + b,
@@ -69,6 +76,8 @@ def _smeared(value: int, bits: int) -> int:
 
 def made(op: str, left: Tree, right: Tree) -> Tree:
     """An operation; those by which programs round up are told as what they are."""
+    if op in FLOATS:
+        return Node(op, left, right)
     if isinstance(left, int) and isinstance(right, int):
         return OPERATIONS[op](left, right)
     match op, left, right:
@@ -104,6 +113,18 @@ def made(op: str, left: Tree, right: Tree) -> Tree:
     return Node(op, left, right)
 
 
+def is_float(tree: Tree) -> bool:
+    """Whether a number is a float."""
+    if isinstance(tree, Node):
+        return tree.op in FLOATS
+    return isinstance(tree, Real) or (isinstance(tree, Leaf) and tree.kind == FLOAT)
+
+
+def is_argument(leaf: Leaf) -> bool:
+    """Whether this is a number that the host function was given."""
+    return leaf.kind in ("", FLOAT)
+
+
 def leaves_of(tree: Tree) -> Iterator[Leaf]:
     """The sizes of which a number was made."""
     if isinstance(tree, Leaf):
@@ -127,6 +148,7 @@ def evaluated(tree: Tree, values: Mapping[Leaf, int]) -> int:
     if isinstance(tree, Node):
         left, right = evaluated(tree.left, values), evaluated(tree.right, values)
         return OPERATIONS[tree.op](left, right)
+    assert not isinstance(tree, Real), "a number of sizes is no float"
     return values[tree] if isinstance(tree, Leaf) else tree
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from ferrule.frontends import packages
 from ferrule.frontends.triton.facts import WARP
 from ferrule.frontends.triton.installed import triton
-from ferrule.frontends.triton.recorded.followed import plain
+from ferrule.frontends.triton.recorded.numbers.base import plain
 from ferrule.frontends.triton.recorded.reading import tensors_in
 from ferrule.frontends.triton.recorded.tensors import Recorded, recorded
 from ferrule.specs.deferred import dataclass

@@ -7,12 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import Any
 
-from ferrule.frontends.triton.recorded.followed import Followed, plain, size_of
+from ferrule.frontends.triton.recorded.followed import Followed, size_of, tree_of_number
 from ferrule.frontends.triton.recorded.forms import Form, fits
 from ferrule.frontends.triton.recorded.log import Compared, Log, Read, place
-from ferrule.frontends.triton.recorded.nodes import Leaf, Tree
+from ferrule.frontends.triton.recorded.nodes import Leaf, Tree, is_float
+from ferrule.frontends.triton.recorded.numbers.base import Number, plain
+from ferrule.frontends.triton.recorded.numbers.floats import float_of
 from ferrule.frontends.triton.recorded.tensors import is_torch
 from ferrule.specs.deferred import dataclass
+from ferrule.specs.floats import Real
 
 Made = tuple[tuple[int, ...], Sequence[Tree]]
 """The sizes with which a tensor was made, and how they were."""
@@ -47,6 +50,8 @@ class Reading:
             self.kept.append(value)
         elif type(value) is int:
             return size_of(self.log, Leaf(name, ""), value)
+        elif type(value) is float:
+            return float_of(self.log, name, value)
         return value
 
     def forget(self) -> None:
@@ -123,10 +128,16 @@ class Reading:
         """A function gave the memory of a tensor to others than PyTorch."""
         self.shared.setdefault(_storage(tensor), function)
 
-    def hold(self, number: Followed) -> None:
+    def hold(self, number: Number) -> None:
         """A number that is made of sizes is what it is in the recording."""
-        held = Compared("eq", number.tree, number.number, True, place())
-        self.log.compared.append(held)
+        tree = tree_of_number(number)
+        if tree is None:
+            number.take()
+        elif is_float(tree):
+            held = Compared("same", tree, Real.of(number.number), True, place())
+            self.log.compared.append(held)
+        else:
+            self.log.compared.append(Compared("eq", tree, number.number, True, place()))
 
     def derive(self, tensors: Iterator[Any]) -> None:
         """The numbers in these tensors follow from something that a caller gives."""

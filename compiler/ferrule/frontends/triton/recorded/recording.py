@@ -24,7 +24,7 @@ from ferrule.frontends.triton.recorded.calls import sizes_taken
 from ferrule.frontends.triton.recorded.checks import General, check_general, check_reads
 from ferrule.frontends.triton.recorded.functions import functions_watched
 from ferrule.frontends.triton.recorded.hosts.host import Filled, Host
-from ferrule.frontends.triton.recorded.hosts.parameters import Given, givens
+from ferrule.frontends.triton.recorded.hosts.parameters import Given, given_to, givens
 from ferrule.frontends.triton.recorded.launch import RecordedLaunch
 from ferrule.frontends.triton.recorded.patches import launches_told, operations_told
 from ferrule.frontends.triton.recorded.several import check_order, together
@@ -80,8 +80,7 @@ class Launches(Watching):
         self._inputs = {one.name: recorded(one.name, one.value) for one in named}
         name = getattr(function, "__name__", "")
         self._name = name if name.isidentifier() else ""
-        for name, each in given.arguments.items():
-            given.arguments[name] = self._reading.given(name, each)
+        given_to(self._reading, given)
         result = function(*given.args, **given.kwargs)
         several = result if isinstance(result, tuple | list) else (result,)
         self._results = [] if result is None else list(several)
@@ -139,7 +138,7 @@ class Launches(Watching):
 
         first = whole()
         covered = first.covered()
-        check_general(general, first.sizes.symbols)
+        check_general(general, first.names)
         return whole(covered).function(doc, options)
 
     def _host(self) -> Host:

@@ -13,9 +13,9 @@ from functools import reduce
 from itertools import chain
 from typing import Any, Final
 
-from ferrule.frontends.triton.recorded.followed import Followed, plain
 from ferrule.frontends.triton.recorded.forms import (
     KNOWN,
+    NUMBERS_KNOWN,
     Form,
     compact,
     fits,
@@ -23,6 +23,7 @@ from ferrule.frontends.triton.recorded.forms import (
     has_shape,
     same,
 )
+from ferrule.frontends.triton.recorded.numbers.base import Number, plain
 from ferrule.frontends.triton.recorded.reading import Reading, tensors_in
 from ferrule.frontends.triton.recorded.tensors import is_torch
 
@@ -45,6 +46,9 @@ def shaped(reading: Reading, name: str, args: Sequence[Any], kwargs: Any, result
     """Compares what decides the shape of a result, or a bool, for the call to come out the same."""
     given = list(tensors_in([*args, *kwargs.values()]))
     made = list(tensors_in(result))
+    if name not in NUMBERS_KNOWN:  # as a custom operator, whose host function gets plain numbers
+        for number in numbers_in([*args, *kwargs.values()]):
+            number.take()
     if given and isinstance(result, bool | int) and name not in _OF_DTYPE:
         _taken(reading, given, args, kwargs)
     if given and made:
@@ -113,13 +117,13 @@ def _taken(reading: Reading, tensors: Sequence[Any], args: Sequence[Any], kwargs
     """Sizes and numbers of which nobody knows what a function made of them."""
     sizes = (reading.sizes(tensor, "shape", tensor.shape) for tensor in tensors)
     for each in (*chain(*sizes), *numbers_in([*args, *kwargs.values()])):
-        if isinstance(each, Followed):
-            reading.log.escape(each.tree)
+        if isinstance(each, Number):
+            each.take()
 
 
 def numbers_in(value: Any) -> Iterator[Any]:
     """The numbers in arguments of a function that are followed."""
-    if isinstance(value, Followed):
+    if isinstance(value, Number):
         yield value
     elif isinstance(value, slice):
         yield from numbers_in([value.start, value.stop, value.step])
@@ -166,7 +170,7 @@ def _part(reading: Reading, size: Any, part: slice) -> None:
 def _hold(reading: Reading, *numbers: Any) -> None:
     """Where a part begins is in no number of a launch: it is what it was."""
     for each in numbers:
-        if isinstance(each, Followed):
+        if isinstance(each, Number):
             reading.hold(each)
 
 

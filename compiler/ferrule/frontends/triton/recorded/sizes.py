@@ -9,7 +9,7 @@ constant.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from itertools import combinations_with_replacement, product
 from math import prod
 from typing import Final
@@ -46,6 +46,17 @@ class Sizes:
     closed: bool = False
     derived: dict[Dim, None] = field(default_factory=dict)
     general: bool | frozenset[str] = False
+    numbers: dict[Sym, Values] = field(default_factory=dict)
+    """Integers that callers give, with their values: numbers follow from them where it is known
+    how, and never by their values alone."""
+
+    def number(self, value: Sym, values: Values) -> Sym:
+        """An integer that callers give, with its bounds."""
+        named = str(value)
+        is_general = named in self.general if isinstance(self.general, frozenset) else self.general
+        symbol = value if is_general else replace(value, min=min(values), max=max(values))
+        self.numbers[symbol] = values
+        return symbol
 
     def dim(self, values: Values, name: str, width: int = 32) -> Dim:
         """A size of an argument: a constant, what follows from other sizes, or a new symbol."""
@@ -172,8 +183,9 @@ class Sizes:
 
     def values(self, dim: Dim) -> Values:
         """The values of an expression in each recording."""
-        count = len(next(iter(self.symbols.values()), ()))
-        each = ({s: values[at] for s, values in self.symbols.items()} for at in range(count))
+        known = {**self.symbols, **self.numbers}
+        count = len(next(iter(known.values()), ()))
+        each = ({s: values[at] for s, values in known.items()} for at in range(count))
         return tuple(evaluate(dim, values) for values in each)
 
     def _probe(self, dim: Dim) -> Values:

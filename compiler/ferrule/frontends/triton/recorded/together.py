@@ -92,7 +92,7 @@ class Together:
     def _pin(self, name: str, values: Sequence[Any]) -> None:
         """What is compiled in, and was made of sizes, holds for calls that make the same of it."""
         trees = [each.trees.get(name) for each in self.launches]
-        if all(type(each) is int for each in values):
+        if all(type(each) in (int, float) for each in values):
             self.following.pin(trees, values, f"{name} of {self.kernel.name}")
 
     def examples_of_constants(self) -> dict[str, Any]:
@@ -148,7 +148,8 @@ class Together:
         self.numbers()
         grids = [self._grid(each) for each in self._versions()]
         symbols = {symbol for grid in grids for dim in grid for symbol in symbols_of(dim)}
-        return frozenset(self.sizes.symbols[symbol] for symbol in symbols)
+        known = self.sizes.symbols
+        return frozenset(known[symbol] for symbol in symbols if symbol in known)
 
     def _of_grid(self, trees: Sequence[Tree | None], values: Values, what: str) -> Any:
         dim = self.followed(trees, values, what, grid=True)
@@ -240,7 +241,11 @@ class Together:
         if all(type(each) is int for each in known):
             trees = [each.trees.get(name) for each in self.launches]
             return self.followed(trees, tuple(known), what)
-        if all(isinstance(each, float) for each in known) and len({*map(repr, known)}) > 1:
-            return Free(specs.Float32)
+        if all(isinstance(each, float) for each in known):
+            trees = [each.trees.get(name) for each in self.launches]
+            found = self.following.real(trees)
+            if found is not None or len({*map(repr, known)}) > 1:
+                return Free(specs.Float32, found)
+            self.following.pin(trees, known, what)
         number: float | bool = self._same(name, known)
         return number

@@ -10,13 +10,16 @@ from ferrule.frontends.triton.recorded.sizes import Sizes
 from ferrule.frontends.triton.recorded.tensors import Recorded
 from ferrule.specs import Dim, DType, Tensor
 from ferrule.specs.deferred import dataclass
+from ferrule.specs.floats import FloatExpr
 
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """A number that differs between recordings and follows from no size: callers give it."""
+    """A number that differs between recordings and follows from no size: callers give it, or it is
+    `computed` of what they give."""
 
     dtype: DType
+    computed: FloatExpr | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,13 @@ from typing import Any
 
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends.triton.recorded.bound import Asking, Followed
-from ferrule.frontends.triton.recorded.followed import Ratio, plain, trees_of
+from ferrule.frontends.triton.recorded.followed import trees_of
 from ferrule.frontends.triton.recorded.grids import asked_early
 from ferrule.frontends.triton.recorded.hosts.host import Filled
 from ferrule.frontends.triton.recorded.launch import RecordedLaunch
 from ferrule.frontends.triton.recorded.log import frames
+from ferrule.frontends.triton.recorded.numbers.base import plain
+from ferrule.frontends.triton.recorded.numbers.floats import Float
 from ferrule.frontends.triton.recorded.patches import Written
 from ferrule.frontends.triton.recorded.reading import Reading
 from ferrule.frontends.triton.recorded.tensors import Recorded, is_torch, recorded
@@ -40,7 +42,7 @@ class Watching:
 
     def _launch(self, kernel: Any, grid: Any, args: tuple[Any, ...], more: dict[str, Any]) -> None:
         for each in (*args, *more.values()):
-            if isinstance(each, Ratio):
+            if isinstance(each, Float) and each.as_float() is None:
                 each.take()
         numbers = trees_of({**dict(enumerate(args)), **more})
         of_grid = trees_of(dict(enumerate(grid if isinstance(grid, tuple | list) else (grid,))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
+from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -25,15 +26,17 @@ from ferrule.frontends.triton.compiling import Compilation, archs_of, prepared
 from ferrule.frontends.triton.fills import Fill, filling
 from ferrule.frontends.triton.levels import Specialise
 from ferrule.frontends.triton.recorded.hosts.host import Filled, Host
-from ferrule.frontends.triton.recorded.hosts.parameters import Parameters, default_of
-from ferrule.frontends.triton.recorded.nodes import Tree
+from ferrule.frontends.triton.recorded.hosts.parameters import Parameters, free_numbers
+from ferrule.frontends.triton.recorded.nodes import FLOAT, Leaf, Tree
 from ferrule.frontends.triton.recorded.reading import Made
 from ferrule.frontends.triton.recorded.sizes import Sizes, Values
 from ferrule.frontends.triton.recorded.tensors import Recorded
 from ferrule.frontends.triton.recorded.together import Together
-from ferrule.frontends.triton.recorded.views import example_of, tensor_over
+from ferrule.frontends.triton.recorded.views import Free, example_of, tensor_over
 from ferrule.specs import Dim, NoneValue, Scalar, Signature, Tensor
 from ferrule.specs.deferred import dataclass
+from ferrule.specs.floats import FloatExpr, as_float
+from ferrule.specs.requirements import is_of_sizes, kept
 
 if TYPE_CHECKING:
     from ferrule.compiler.conventions.protocol import CallingConvention
@@ -64,6 +67,12 @@ class Whole:
         """The sizes that all launches share."""
         return self.launches[0].sizes
 
+    @property
+    def names(self) -> list[str]:
+        """The names of sizes and numbers that differ between the recordings."""
+        following = self.launches[0].following
+        return [*map(str, self.sizes.symbols), *following.integers, *following.floats]
+
     def covered(self) -> frozenset[Values]:
         """The values of the symbols of which the grids are made."""
         self._read_inputs()
@@ -86,12 +95,16 @@ class Whole:
 
     def _signature(self) -> tuple[Signature, list[Require]]:
         """The signature, and what calls are held to that it does not say."""
-        requires = self.launches[0].following.requirements()
+        found = self.launches[0].following.requirements()
+        requires = [each for each in found if is_of_sizes(each.condition)]
+        others = [Require(each.condition, each.message) for each in found if each not in requires]
         if not all(host.is_called for host in self.hosts):
-            return requiring(Signature(self.name, tuple(self.given.values())), requires), []
+            return requiring(Signature(self.name, tuple(self.given.values())), requires), others
+        bounds = [kept(symbol, symbol) for symbol in self.sizes.numbers]
         several = [host.given for host in self.hosts]
         known = Parameters(self.name, several, self.given, self.tensors, self.sizes, self.fixed)
-        return requiring(known.signature(), requires), known.checks
+        signature = requiring(known.signature(), [*chain(*bounds), *requires])
+        return signature, [*known.checks, *others]
 
     # ---- tensors ----
 
@@ -130,8 +143,22 @@ class Whole:
                 if storage not in self.hosts[0].made and storage not in self.tensors:
                     self._take(name, each)
         self.sizes.closed = True
+        self._read_numbers()
         for launch in self.launches:
             launch.read_tensors()
+
+    def _read_numbers(self) -> None:
+        """The numbers that callers give: those that differ between the recordings."""
+        if not all(host.is_called for host in self.hosts):
+            return
+        following, several = self.launches[0].following, [host.given for host in self.hosts]
+        for found in free_numbers(several, self.fixed):
+            self.given[found.scalar.name] = found.scalar
+            if found.scalar.dtype.kind == "float":
+                following.floats[found.scalar.name] = found.scalar
+            else:
+                symbol = self.sizes.number(found.scalar.value, found.values)
+                following.integers[found.scalar.name] = symbol
 
     def _check_inputs(self, apart: Collection[str]) -> None:
         for name in sorted(apart):
@@ -279,17 +306,16 @@ class Whole:
             found, number = f"{name}_{number}", number + 1
         return found
 
-    def _number(self, launch: Together, name: str, scalar: Scalar) -> Scalar:
-        """The parameter for a number of a launch; what the host function got once, is one."""
+    def _number(self, launch: Together, name: str, scalar: Scalar) -> Scalar | FloatExpr:
+        """The parameter for a number of a launch, or what is computed of parameters."""
+        number = launch.numbers()[name]
+        if isinstance(number, Free) and number.computed is not None:
+            return number.computed
         given_as = self._given_as(launch, name)
-        known = self.given.get(given_as) if given_as in self.hosts[0].floats else None
-        if isinstance(known, Scalar):
-            return known
-        if given_as in self.hosts[0].floats:
-            default = default_of(self.hosts[0].given, given_as)
-            own = Scalar(given_as, scalar.dtype, default)
-        else:
-            own = Scalar(self._free_name(given_as), scalar.dtype)
+        known = launch.following.floats.get(given_as)
+        if known is not None:
+            return as_float(known)
+        own = Scalar(self._free_name(given_as), scalar.dtype)
         self.given[own.name] = own
         return own
 
@@ -304,7 +330,9 @@ class Whole:
             for name in several[0]
             if repr([each.get(name) for each in several]) == repr(values)
         ]
-        if len(found) == 1:
+        if len(found) == 1:  # nobody knows how: calls have these values
+            leaf = Leaf(found[0], FLOAT)
+            launch.following.pin([leaf] * len(values), values, f"{name} of {launch.kernel.name}")
             return found[0]
         if found:
             raise CompileError(

@@ -8,18 +8,22 @@ from ferrule.compiler.errors import CompileError
 from ferrule.frontends.triton.traced.paths import Path
 from ferrule.frontends.triton.traced.refusals import undecided
 from ferrule.specs import Scalar, compare_float
-from ferrule.specs.conditions import Comparison, ComparisonOp
+from ferrule.specs.conditions import Comparison, ComparisonOp, FloatRelation
+from ferrule.specs.floats import Computed, Real
 
 
 class Unseen:
     """A float or a bool that a caller passes: the call decides comparisons with numbers.
 
-    Any other use is refused, also a comparison without `scalar` and `path`.
+    Any other use is refused, also a comparison without `scalar` and `path`.  A computed float is
+    compared in float64, as Triton would compare it.
     """
 
     __slots__ = ("name", "path", "scalar")
 
-    def __init__(self, name: str, scalar: Scalar | None = None, path: Path | None = None) -> None:
+    def __init__(
+        self, name: str, scalar: Scalar | Computed | None = None, path: Path | None = None
+    ) -> None:
         self.name = name
         self.scalar = scalar
         self.path = path
@@ -27,7 +31,7 @@ class Unseen:
     @property
     def is_bool(self) -> bool:
         """Whether it is a bool, each value of which the call can decide."""
-        return self.scalar is not None and self.scalar.dtype.kind != "float"
+        return isinstance(self.scalar, Scalar) and self.scalar.dtype.kind != "float"
 
     def refuse(self, *_: Any) -> NoReturn:
         """Raises CompileError: its value is not known."""
@@ -36,6 +40,9 @@ class Unseen:
     def _compared(self, op: ComparisonOp, other: Any) -> bool:
         if self.scalar is None or self.path is None or not isinstance(other, int | float):
             self.refuse()
+        if isinstance(self.scalar, Computed):
+            relation = FloatRelation(op, self.scalar, Real.of(float(other)))
+            return self.path.decide(relation)
         if not self.is_bool:
             return self.path.decide(compare_float(op, self.scalar, float(other)))
         if not isinstance(other, int):

@@ -17,6 +17,7 @@ from typing import Any, Final
 from ferrule.compiler.conventions import Require
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.given import brief
+from ferrule.frontends.triton.recorded.reading import Reading
 from ferrule.frontends.triton.recorded.sizes import Sizes
 from ferrule.frontends.triton.recorded.tensors import is_torch, recorded
 from ferrule.specs import Condition, NoneValue, Param, Scalar, Signature, Tensor, compare_float
@@ -61,6 +62,21 @@ def givens(bound: inspect.BoundArguments) -> list[Given]:
             by_name = each.kind is each.KEYWORD_ONLY
             found.append(_given(name, value, each.default, by_name=by_name))
     return found
+
+
+def given_to(reading: Reading, bound: inspect.BoundArguments) -> None:
+    """Put what a host function gets in the place of its arguments, under the names of `givens`."""
+    for name, each in bound.signature.parameters.items():
+        if name not in bound.arguments:
+            continue
+        value = bound.arguments[name]
+        if each.kind is each.VAR_POSITIONAL:
+            value = tuple(reading.given(f"{name}_{at}", one) for at, one in enumerate(value))
+        elif each.kind is each.VAR_KEYWORD:
+            value = {key: reading.given(key, one) for key, one in value.items()}
+        else:
+            value = reading.given(name, value)
+        bound.arguments[name] = value
 
 
 def _given(name: str, value: Any, default: Any, **more: bool) -> Given:
@@ -207,10 +223,30 @@ class Parameters:
             yield reduce(lambda a, b: a & b, sizes, is_value)
 
 
-def default_of(given: Sequence[Given], name: str) -> Any:
-    """The default of a float parameter, where it is a float."""
-    found = next((each.default for each in given if each.name == name), None)
-    return found if type(found) is float else REQUIRED
+@dataclass(frozen=True, slots=True)
+class FreeNumber:
+    """A number that differs between recordings, with its values: callers give it."""
+
+    scalar: Scalar
+    values: tuple[Any, ...]
+
+
+def free_numbers(several: Sequence[Sequence[Given]], fixed: Collection[str]) -> list[FreeNumber]:
+    """The integers and floats among the arguments of a host function that differ."""
+    found = []
+    for each in zip(*several, strict=False):
+        first, values = each[0], tuple(one.value for one in each)
+        kind = type(first.value)
+        if {type(value) for value in values} not in ({int}, {float}) or first.name in fixed:
+            continue
+        if all(is_same(value, values[0]) for value in values):
+            continue
+        if kind is int and not all(-(1 << 63) <= value < 1 << 63 for value in values):
+            continue
+        default = first.default if type(first.default) is kind else REQUIRED
+        dtype = "int64" if kind is int else "float64"
+        found.append(FreeNumber(Scalar(first.name, dtype, default), values))
+    return found
 
 
 def _constant(name: str, value: Any, default: Any) -> Param | None:

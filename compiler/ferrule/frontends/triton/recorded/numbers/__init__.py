@@ -1,0 +1,1 @@
+"""The kinds of numbers that host functions get while they are recorded."""

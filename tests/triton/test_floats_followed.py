@@ -1,0 +1,255 @@
+"""What a host function does with numbers that it is given holds for the calls of which it holds.
+
+Each gives a kernel a float that it computes, and decides by floats and integers: a call gets the
+very numbers that the host function would pass, or is refused.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import json
+import math
+import pickle
+import struct
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from cuda_device import FakeCuda
+from triton_launcher import tensor
+
+import ferrule as fe
+from ferrule.frontends import triton as frontend
+
+pytestmark = [pytest.mark.needs_cc, pytest.mark.needs_torch]
+
+HOW: Any = {"target": "sm_90a", "specialize": [{}]}
+ENDS = [(3, 40), (5, 104)]
+SHAPES = [(3, 40), (4, 50), (5, 104), (4, 64)]
+FLOATS = [0.5, 0.25, 0.1, 1.0, 3.0, 7.5, -0.5, -3.0, 0.0, -0.0, 1e-60, 1e300, math.inf, math.nan]
+
+
+@pytest.fixture
+def hosts() -> ModuleType:
+    """Kernels."""
+    pytest.importorskip("torch")
+    return pytest.importorskip("emulated_recordings")
+
+
+def zeros(*shape: int) -> Any:
+    import torch
+
+    return torch.zeros(shape)
+
+
+def recorded(host: Any, *arguments: Any, **named: Any) -> frontend.Launches:
+    with frontend.recording() as launches:
+        launches.call(host, *arguments, **named)
+    return launches
+
+
+@functools.lru_cache
+def cached(p: float) -> float:
+    return p * 2
+
+
+KNOWN = {0.5: 1.0, 0.25: 2.0}
+
+COMPUTED: dict[str, Callable[[Any, int], Any]] = {
+    "itself": lambda p, _: p,
+    "twice": lambda p, _: 2 * p + 1,
+    "a sum": lambda p, n: p + n - 0.1,
+    "a difference": lambda p, n: n - p - 0.1 * p,
+    "a quotient": lambda p, n: p / n,
+    "of one": lambda p, n: 1.0 / n + p,
+    "a divisor": lambda p, _: 1 / p,
+    "a scale": lambda p, n: p / math.sqrt(n),
+    "a root": lambda p, _: 1 / math.sqrt(p),
+    "a root of two": lambda p, n: math.sqrt(p * p + n * n),
+    "negative": lambda p, _: -p,
+    "positive": lambda p, _: +p,
+    "without sign": lambda p, _: abs(p),
+    "at least": lambda p, _: max(p, 0.1),
+    "at most": lambda p, _: min(1.0, p),
+    "clipped": lambda p, _: max(0.0, min(p, 1.0)),
+    "a default": lambda p, _: p or 2.0,
+    "a decision": lambda p, _: p * 3 if p > 0.3 else 0.3,
+    "a range": lambda p, _: 0.5 if 0 < p < 1 else 1.5,
+    "an equality": lambda p, _: 4.0 if p == 0.5 else p,
+    "one of several": lambda p, _: p if p in (0.5, 0.25) else 2.0,
+    "by size": lambda p, n: p if p * 100 > n else 0.1,
+    "by an integer": lambda p, n: 1.5 if n * 0.01 > p else 2.5,
+    "a truth value": lambda p, _: 1.0 + bool(p),
+    "a part of one": lambda p, n: (n / 7 + 1) * p,
+    "a comparison of quotients": lambda p, n: p if n / 64 > 0.7 else 2 * p,
+    "rounded": lambda p, _: round(p, 1) if abs(p) < 9 else 1.0,
+    "whole": lambda p, _: float(int(p)) if abs(p) < 9 else 1.0,
+    "a ceiling": lambda p, _: float(math.ceil(p)) if abs(p) < 9 else 1.0,
+    "a power": lambda p, _: abs(p) ** 0.5,
+    "a size's power": lambda p, n: p * n**-0.5,
+    "a remainder": lambda p, _: p % 0.3 if abs(p) < 9 else 1.0,
+    "a floor": lambda p, _: p // 0.3 if abs(p) < 9 else 1.0,
+    "an exponential": lambda p, _: math.exp(min(p, 1.0)),
+    "NumPy": lambda p, _: float(np.float32(p)),
+    "NumPy's array": lambda p, _: float(np.array([p, 1.0])[0]),
+    "a text": lambda p, _: float(f"{p:.1f}"),
+    "JSON": lambda p, _: json.loads(json.dumps([float(p)]))[0],
+    "a struct": lambda p, _: struct.unpack("f", struct.pack("f", min(p, 1.0)))[0],
+    "a pickle": lambda p, _: pickle.loads(pickle.dumps(p)),
+    "a copy": lambda p, _: copy.deepcopy(p) + 1,
+    "a key": lambda p, _: KNOWN.get(p, 5.0),
+    "a cache": lambda p, _: cached(p),
+    "a number of Python": lambda p, _: float(p),
+    "whole or not": lambda p, _: 1.0 if p.is_integer() else 2.0,
+    "NaN": lambda p, _: 0.0 if math.isnan(p) else p,
+    "unequal to itself": lambda p, _: 0.0 if p != p else p,
+    "a sum of several": lambda p, n: sum([p, 1, n]),
+    "divmod": lambda p, _: divmod(p, 0.3)[1] if abs(p) < 9 else 1.0,
+}
+
+
+def known(of: Callable[[Any, int], Any], p: float, n: int) -> float | None:
+    """What the host function passes; None where it raises."""
+    try:
+        return float(of(p, n))
+    except (ArithmeticError, ValueError):
+        return None
+
+
+def calls() -> Iterator[tuple[float, tuple[int, int]]]:
+    for shape in SHAPES:
+        for p in FLOATS:
+            yield p, shape
+
+
+def bits(number: float) -> bytes:
+    """As the kernel gets it, a float32; every NaN is the same."""
+    with np.errstate(over="ignore"):
+        single = np.float32(number)
+    return np.float32("nan").tobytes() if np.isnan(single) else single.tobytes()
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+@pytest.mark.parametrize("general", [False, True])
+@pytest.mark.parametrize("values", [(0.5, 0.25), (7.5, -0.5)])
+def test_a_call_gets_its_own_float(
+    gpu: FakeCuda, hosts: ModuleType, name: str, general: bool, values: tuple[float, float]
+) -> None:
+    of = COMPUTED[name]
+
+    def host(x: Any, p: float) -> None:
+        rows, n = x.shape
+        hosts.scaled[(rows,)](x, x, x, x, n, n, of(p, n), BLOCK=128)
+
+    taken = []
+    wanted = [known(of, p, shape[1]) for p, shape in zip(values, ENDS, strict=True)]
+    if None in wanted:
+        pytest.skip("raises for these numbers")
+    pairs = zip(values, ENDS, strict=True)
+    one, other = [recorded(host, zeros(*shape), p) for p, shape in pairs]
+    try:
+        function = one.compile(other, general=general, **HOW)
+    except fe.CompileError:  # it went two ways, or is computed as nobody knows
+        assert name not in FOLLOWED
+        return
+    for p, shape in calls():
+        gpu.clear()
+        try:
+            function(tensor(*shape)[0], p)
+        except ValueError:
+            continue
+        taken.append((p, shape))
+        (launch,) = gpu.launches()
+        right = known(of, p, shape[1])
+        assert right is not None, (p, shape)
+        found = struct.unpack("f", launch.parameters[6])[0]
+        assert bits(found) == bits(right), (p, shape, found, right)
+    assert {*zip(values, ENDS, strict=True)} <= {*taken}
+    if name in FOLLOWED:
+        assert len(taken) >= 12 * 3
+
+
+FOLLOWED = [
+    "itself", "twice", "a sum", "a difference", "a quotient", "of one", "a scale", "negative",
+    "positive", "without sign", "a part of one",
+]  # fmt: skip
+
+
+def test_a_decision_is_that_of_the_double(gpu: FakeCuda, hosts: ModuleType) -> None:
+    """In a float32, 1e-60 is 0."""
+
+    def host(x: Any, p: float) -> None:
+        warps = 2 if p > 0 else 4
+        hosts.scaled[(3,)](x, x, x, x, 40, 40, p, BLOCK=128, num_warps=warps)
+
+    one, other = [recorded(host, zeros(3, 40), p) for p in (0.5, 0.25)]
+    function = one.compile(other, **HOW)
+    x = tensor(3, 40)[0]
+    for right in (1e-60, 7.0, math.inf):
+        function(x, right)
+    for wrong in (0.0, -0.0, -1.0, math.nan):
+        text = r"host: expected p > 0\.0, but got p = .*: a recording has no other case: test_flo"
+        with pytest.raises(ValueError, match=text):
+            function(x, wrong)
+    off, no = [recorded(host, zeros(3, 40), p) for p in (-0.5, -0.25)]
+    for each in (off, no):
+        with pytest.raises(fe.CompileError, match="the options is"):
+            one.compile(each, **HOW)
+    rest = off.compile(no, **HOW)
+    rest(x, math.nan)
+    with pytest.raises(ValueError, match=r"expected not \(p > 0\.0\), but got p = 1e-60"):
+        rest(x, 1e-60)
+
+
+INTEGERS: dict[str, Callable[[int, int], int]] = {
+    "itself": lambda k, _: k,
+    "a product": lambda k, n: k * n,
+    "a quotient": lambda k, n: n // k,
+    "at most": lambda k, n: min(k, n),
+    "blocks": lambda k, n: -(-n // k) + k,
+    "a decision": lambda k, n: n if k > 4 else k,
+    "a key": lambda k, _: {7: 1, 9: 2}.get(k, 3),
+    "a range": lambda k, _: sum(range(k)),
+    "a float": lambda k, _: int(k * 0.5),
+    "a bit": lambda k, _: 1 << (k & 3),
+}
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+@pytest.mark.parametrize("general", [False, True])
+@pytest.mark.parametrize("values", [(7, 9), (40, 104), (1, 64)])
+def test_a_call_gets_its_own_integer(
+    gpu: FakeCuda, hosts: ModuleType, name: str, general: bool, values: tuple[int, int]
+) -> None:
+    """Also where it was a size by chance."""
+    of = INTEGERS[name]
+
+    def host(x: Any, k: int) -> Any:
+        rows, n = x.shape
+        hosts.squares[(k % 3 + 1,)](x, x, 1000 + of(k, n), n, BLOCK=128)
+
+    pairs = zip(values, ENDS, strict=True)
+    one, other = [recorded(host, zeros(*shape), k) for k, shape in pairs]
+    try:
+        function = one.compile(other, general=general, **HOW)
+    except fe.CompileError:
+        assert name != "itself"
+        return
+    taken = []
+    for shape in SHAPES:
+        for k in (-5, 0, 1, 2, 5, 7, 8, 9, 40, 50, 64, 104, 1 << 40):
+            gpu.clear()
+            try:
+                function(tensor(*shape)[0], k)
+            except ValueError:
+                continue
+            taken.append((k, shape))
+            (launch,) = gpu.launches()
+            size = len(launch.parameters[2])
+            number = int.from_bytes(launch.parameters[2], "little", signed=True)
+            assert number == 1000 + of(k, shape[1]), (k, shape, size)
+            assert launch.grid == (k % 3 + 1, 1, 1)
+    assert {*zip(values, ENDS, strict=True)} <= {*taken}
