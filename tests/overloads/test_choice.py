@@ -168,6 +168,23 @@ def test_defaults_are_those_of_all_candidates():
         fe.overload([halves, compiled(first, vector())])
 
 
+def weighted(a, b, k: fe.Int32 = 3):
+    return 10 + k
+
+
+def unweighted(a, b=None, k: fe.Int32 = 3):
+    return k
+
+
+def test_a_default_that_a_candidate_refuses_is_the_others():
+    """What is left out is None: a tensor it is not."""
+    both = fe.overload(
+        [compiled(weighted, vector(), vector(), 3), compiled(unweighted, vector(), None, 3)]
+    )
+    x = np.zeros(1, np.float32)
+    assert [both(x), both(x, None, 4), both(x, x, 5), both(x, b=x, k=6)] == [3, 4, 15, 16]
+
+
 def test_each_candidate_gives_back_what_it_does_alone():
     texts, numbers = compiled(given_back, "x"), compiled(given_back, fe.Float64)
     nothing, pairs = compiled(ended, vector()), compiled(and_next, fe.Int32)

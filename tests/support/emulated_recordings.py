@@ -77,6 +77,55 @@ def looped(x, total, stride, n, BLOCK: tl.constexpr):
     tl.store(total + row, found)
 
 
+TUNED = [triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128})]
+
+
+@triton.jit
+def _inside(columns, length):
+    return length > columns
+
+
+@triton.jit
+def _read(x, columns, size):
+    return tl.load(x + columns, mask=_inside(columns, size), other=0.0)
+
+
+@triton.autotune(configs=TUNED, key=["n"])
+@triton.jit
+def turned(x, total, stride, n, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    values = tl.load(x + row * stride + at, mask=n > at, other=0.0)
+    tl.store(total + row, tl.sum(values, axis=0))
+
+
+@triton.autotune(configs=TUNED, key=["n"])
+@triton.jit
+def named(x, total, stride, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.arange(0, BLOCK)
+    columns, length = at, n
+    loaded = tl.load(x + row * stride + columns, mask=columns < length)
+    tl.store(total + row, tl.sum(tl.where(columns >= length, 0.0, loaded), axis=0))
+
+
+@triton.autotune(configs=TUNED, key=["n"])
+@triton.jit
+def called(x, total, stride, n, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    tl.store(total + row, tl.sum(_read(x + row * stride, at, n), axis=0))
+
+
+@triton.autotune(configs=TUNED, key=["n"])
+@triton.jit
+def shifted(x, total, stride, n, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    found = 0.0
+    for start in range(0, n, 64):
+        columns = start + at
+        found += tl.sum(tl.load(x + row * stride + columns, mask=columns < n, other=0.0), axis=0)
+    tl.store(total + row, found)
+
+
 @triton.autotune(configs=[triton.Config({"BLOCK": 256}), triton.Config({"BLOCK": 64})], key=["n"])
 @triton.jit
 def blocks(x, y, n, BLOCK: tl.constexpr):

@@ -253,3 +253,82 @@ def test_a_call_gets_its_own_integer(
             assert number == 1000 + of(k, shape[1]), (k, shape, size)
             assert launch.grid == (k % 3 + 1, 1, 1)
     assert {*zip(values, ENDS, strict=True)} <= {*taken}
+
+
+def test_what_was_none_or_a_flag_is_joined(gpu: FakeCuda, hosts: ModuleType) -> None:
+    """By `fe.overload`, with the defaults of the host function."""
+
+    def host(x: Any, scale: float | None = None, flag: bool = False) -> None:
+        rows, n = x.shape
+        scale = 1 / math.sqrt(n) if scale is None else scale
+        warps = 2 if flag else 4
+        hosts.scaled[(rows,)](x, x, x, x, n, n, scale, BLOCK=128, num_warps=warps)
+
+    def side(*values: Any, flag: bool) -> Any:
+        sizes = zip(values, ENDS, strict=True)
+        one, other = [recorded(host, zeros(*size), value, flag) for value, size in sizes]
+        return one.compile(other, **HOW)
+
+    sides = [side(*v, flag=f) for v in ((None, None), (0.5, 0.25)) for f in (True, False)]
+    function = fe.overload(sides)
+    x = tensor(4, 50)[0]
+    for given, scale, warps in (
+        ((), 1 / math.sqrt(50), 4),
+        ((None, True), 1 / math.sqrt(50), 2),
+        ((7.5,), 7.5, 4),
+        ((0.125, True), 0.125, 2),
+    ):
+        gpu.clear()
+        function(x, *given)
+        (launch,) = gpu.launches()
+        assert launch.parameters[6] == struct.pack("f", scale)
+        assert launch.block[0] == 32 * warps
+
+
+def test_the_memory_of_a_tensor_is_no_size(hosts: ModuleType) -> None:
+    def host(x: Any) -> None:
+        rows, n = x.shape
+        size = x.untyped_storage().nbytes() // 4
+        hosts.scaled[(rows,)](x, x, x, x, size, n, 0.5, BLOCK=128)
+
+    with pytest.raises(fe.CompileError, match="reads the memory of x at test_floats_followed.py"):
+        recorded(host, zeros(3, 40)).compile(**HOW)
+
+
+def test_a_view_that_pytorch_refuses_is_refused(gpu: FakeCuda, hosts: ModuleType) -> None:
+    def host(x: Any, y: Any) -> None:
+        rows, n = x.view(y.shape).shape
+        hosts.scaled[(rows,)](x, x, x, x, n, n, 0.5, BLOCK=128)
+
+    pairs = (((3, 40), (6, 20)), ((5, 104), (10, 52)))
+    one, other = [recorded(host, zeros(*a), zeros(*b)) for a, b in pairs]
+    function = one.compile(other, general=True, **HOW)
+    function(tensor(4, 50)[0], tensor(8, 25)[0])
+    with pytest.raises(ValueError, match="has no other case: test_floats_followed"):
+        function(tensor(4, 50)[0], tensor(8, 26)[0])
+
+
+def test_results_that_are_no_tensors_are_named_and_not_printed(hosts: ModuleType) -> None:
+    def host(x: Any) -> Any:
+        hosts.scaled[(3,)](x, x, x, x, 40, 40, 0.5, BLOCK=64)
+        return {"x": x}
+
+    with pytest.raises(fe.CompileError, match="a result of the recording is a dict, which is no"):
+        recorded(host, zeros(3, 40)).compile(**HOW)
+
+
+def test_a_division_by_a_size_is_one_by_another_number_than_zero(
+    gpu: FakeCuda, hosts: ModuleType
+) -> None:
+    def host(x: Any, k: int) -> None:
+        try:
+            parts = 64 // k
+        except ZeroDivisionError:
+            parts = 1
+        hosts.scaled[(3,)](x, x, x, x, 40, 40, 0.5, BLOCK=64, num_warps=4 if parts else 2)
+
+    one, other = [recorded(host, zeros(3, 40), k) for k in (4, 9)]
+    function = one.compile(other, general=True, **HOW)
+    function(tensor(3, 40)[0], 7)
+    with pytest.raises(ValueError, match="k != 0"):
+        function(tensor(3, 40)[0], 0)

@@ -56,6 +56,17 @@ def test_rows_fit_the_block_of_a_config(gpu: FakeCuda, hosts: ModuleType) -> Non
     assert len(taken(compiled(hosts.looped, config=0))) == 8
 
 
+@pytest.mark.parametrize("name", ["turned", "named", "called"])
+def test_rows_are_compared_as_a_kernel_writes_it(
+    gpu: FakeCuda, hosts: ModuleType, name: str
+) -> None:
+    """From the right, by other names, in functions that it calls."""
+    kernel = getattr(hosts, name)
+    assert taken(compiled(kernel, config=0)) == [1, 64]
+    assert len(taken(compiled(kernel, config=1))) == 8
+    assert len(taken(compiled(hosts.shifted, config=0))) == 8
+
+
 def test_a_call_is_compared_with_the_config_that_it_takes(gpu: FakeCuda, hosts: ModuleType) -> None:
     sizes = frontend.by_size("n", {64: 0, 300: 1})
     assert len(taken(compiled(hosts.summed, choose=sizes))) == 8

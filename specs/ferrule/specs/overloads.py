@@ -4,8 +4,9 @@ An `Overloads` is itself a signature.  Its parameters hold what a call needs bef
 chosen: names, defaults, and whether an argument is a tensor.  The signatures of the candidates say
 what the wrapper checks.
 
-Invariants (ValueError where they fail): all candidates have the same defaults.  Candidates with
-different numbers of parameters have no defaults.  Candidates with the same number of parameters
+Invariants (ValueError where they fail): all candidates have the same defaults; one that has none
+for a parameter does not take the others' value there.  Candidates with different numbers of
+parameters have no defaults.  Candidates with the same number of parameters
 have the same positional-only count and the same keyword-only names.
 """
 
@@ -22,6 +23,7 @@ from ferrule.specs.params import (
     REQUIRED,
     AnyValue,
     Array,
+    Constant,
     Elements,
     NoneValue,
     Object,
@@ -137,7 +139,7 @@ def _checked(name: str, candidates: object) -> tuple[Signature, ...]:
 
 
 def _check_defaults(name: str, candidates: Sequence[Signature]) -> None:
-    """ValueError unless all candidates have the same defaults.
+    """ValueError unless all candidates have the same defaults, or do not take them.
 
     The call fills in defaults before it chooses a candidate, so they cannot depend on the choice.
     """
@@ -152,8 +154,31 @@ def _check_defaults(name: str, candidates: Sequence[Signature]) -> None:
                 f"{name}: candidates with different numbers of parameters cannot have defaults; "
                 f"make one candidate for each number"
             )
-    elif any(each != defaults[0] for each in defaults):
+    elif not all(map(_agree, zip(*(each.arguments for each in candidates), strict=True))):
         raise ValueError(f"{name}: the candidates differ in their defaults; give all the same ones")
+
+
+def _agree(params: Sequence[Param]) -> bool:
+    """Whether the defaults of one parameter are the same, and candidates without one refuse it."""
+    default = _default_of(params)
+    return all(
+        _refuses(each, default)
+        if each.default is REQUIRED and default is not REQUIRED
+        else (type(each.default), each.default) == (type(default), default)
+        for each in params
+    )
+
+
+def _default_of(params: Sequence[Param]) -> object:
+    return next((each.default for each in params if each.default is not REQUIRED), REQUIRED)
+
+
+def _refuses(param: Param, value: object) -> bool:
+    """Whether a parameter surely does not take this value: a tensor no None, a constant nothing but
+    its own."""
+    if isinstance(param, Constant):
+        return type(value) is not type(param.value) or value != param.value
+    return value is None and isinstance(param, Tensor | Scalar | Shape)
 
 
 def _ways(signature: Signature) -> tuple[int, int, tuple[str, ...]]:
@@ -191,7 +216,7 @@ def _merged_params(candidates: Sequence[Signature]) -> tuple[Param, ...]:
         name = column[0].name if len(names[position]) == 1 else f"arg{position}"
         while len(names[position]) > 1 and name in taken:
             name += "_"
-        params.append(_defaulted(_merged(name, column), column[0].default))
+        params.append(_defaulted(_merged(name, column), _default_of(column)))
     return tuple(params)
 
 

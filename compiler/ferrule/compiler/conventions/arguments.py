@@ -52,9 +52,9 @@ from ferrule.specs import (
     as_dtype,
 )
 from ferrule.specs import params as kinds
+from ferrule.specs.conditions import Computed, format_float
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import INT64_MAX, INT64_MIN, is_dim
-from ferrule.specs.floats import Computed, format_float
 from ferrule.specs.params import Pointer
 from ferrule.specs.params.numbers import check_scalar_dtype
 
@@ -148,7 +148,7 @@ def cast(
     value: Dim | float | Scalar | Computed | Data | Pointer, dtype: DType | str
 ) -> Cast | PointerCast:
     """A number with the dtype that the callee takes: a size, a scalar parameter, a Python number,
-    or a float expression, see `ferrule.specs.floats`.
+    or a float expression, see `ferrule.specs.conditions`.
 
     Or the address of a tensor or a `Pointer`, which the callee takes with another pointer type:
     then the second argument is the pointer type as C writes it, `cast(sig["x"].data, "float4*")`,

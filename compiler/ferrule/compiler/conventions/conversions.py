@@ -13,7 +13,7 @@ from ferrule.compiler.conventions.floats import float_value
 from ferrule.compiler.wrapper.leaves import leaves_of
 from ferrule.runtime.llvm.layouts import F32, F64, I8, I16, I32, I64, PTR
 from ferrule.specs import Dim, DType, Scalar, Uint64
-from ferrule.specs.floats import Computed
+from ferrule.specs.conditions import Computed
 
 TYPES: Final[dict[str, ir.Type]] = {
     "ptr": PTR,

@@ -1,4 +1,4 @@
-"""Float expressions of a call as machine code: see `ferrule.specs.floats`."""
+"""Float expressions of a call as machine code: see `ferrule.specs.conditions`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from llvmlite import ir
 from ferrule.compiler import halves
 from ferrule.runtime.llvm.layouts import F64
 from ferrule.specs import Scalar
-from ferrule.specs.floats import FloatExpr, Real, float_parts, inner
+from ferrule.specs.conditions import FloatExpr, Real, float_parts, inner
 
 if TYPE_CHECKING:
     from ferrule.compiler.conventions.base import Call

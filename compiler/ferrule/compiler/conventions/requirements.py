@@ -19,10 +19,15 @@ from ferrule.specs import (
     format_condition,
     require,
 )
-from ferrule.specs.conditions import checked_condition, condition_symbols, relations_in
+from ferrule.specs.conditions import (
+    as_float,
+    checked_condition,
+    condition_symbols,
+    float_parts,
+    relations_in,
+)
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import format_dim
-from ferrule.specs.floats import as_float, float_parts
 from ferrule.specs.requirements import is_of_sizes
 
 

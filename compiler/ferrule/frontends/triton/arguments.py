@@ -19,9 +19,9 @@ from ferrule.frontends.triton.traced.paths import Path
 from ferrule.frontends.triton.traced.tensors import TracedDescriptor, TracedTensor
 from ferrule.frontends.triton.tuples import Shape, nest
 from ferrule.specs import Dim, DType, Scalar, Signature, Sym, Tensor
+from ferrule.specs.conditions import Computed, FloatExpr, Real
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import INT64_MAX
-from ferrule.specs.floats import Computed, FloatExpr, Real
 
 Hint = Literal[1, 16]
 """An assumption about a number: that it is 1, or that 16 divides it; about an address only the

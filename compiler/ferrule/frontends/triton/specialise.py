@@ -29,9 +29,9 @@ from ferrule.frontends.triton.levels import Assumed, Specialise, levels
 from ferrule.frontends.triton.tuples import nest
 from ferrule.frontends.triton.types import DTYPES, INTEGERS, is_float, number_type, pointer_type
 from ferrule.specs import Condition, Dim, DType, Scalar, divisibility_of, symbols_of
+from ferrule.specs.conditions import Real
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import Sym, ValueOf
-from ferrule.specs.floats import Real
 from ferrule.specs.intervals import interval, is_bounded
 
 INT32_MIN: Final = -(1 << 31)

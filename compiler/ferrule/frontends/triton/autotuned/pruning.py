@@ -31,8 +31,8 @@ from ferrule.frontends.triton.traced.tensors import TracedTensor
 from ferrule.frontends.triton.tuples import nest
 from ferrule.runtime.calls.variants import call_values
 from ferrule.specs import REQUIRED, Dim, Scalar, Sym, Tensor
+from ferrule.specs.conditions import Computed, Real, evaluate_float
 from ferrule.specs.expr import evaluate
-from ferrule.specs.floats import Computed, Real, evaluate_float
 
 
 def kept(kernel: Kernel, arguments: Arguments, call: Sequence[Any]) -> tuple[int, ...]:

@@ -1,16 +1,16 @@
 """Rows that are longer than the block of a call's configuration: such a call is refused.
 
-The kernel's source tells of which parameter: `at < n`, where `at` is `tl.arange(0, BLOCK)` and
-nothing else, so that no column behind the block is met.
+The kernel's source tells of which parameter: `at < n`, or `n > at`, where `at` is `tl.arange(0,
+BLOCK)` and nothing else, so that no column behind the block is met.
 """
 
 from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
-from typing import TypeGuard
+from typing import Any, Final, TypeGuard
 
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends.triton.arguments import Argument, Arguments, IntegerArgument
@@ -73,29 +73,83 @@ def _is_integer(argument: Argument, name: str) -> TypeGuard[IntegerArgument]:
     return isinstance(argument, IntegerArgument) and argument.name == name
 
 
+_COMPARED: Final = (ast.Lt, ast.GtE), (ast.Gt, ast.LtE)
+"""How columns are compared with a length: from the left, and from the right."""
+_DEPTH: Final = 4
+"""The greatest depth of functions that a kernel calls."""
+
+
 def _rows(kernel: Kernel) -> Iterator[tuple[str, str]]:
     """The constants that are the block of a whole row, with the parameter that is its length."""
-    tree = kernel.function.parse()
-    changed = set(_stored(tree))
-    blocks = dict(_columns(tree))
-    found = set()
-    for each in ast.walk(tree):
-        match each:
-            case ast.Compare(left=left, ops=[ast.Lt()], comparators=[ast.Name(id=length)]):
-                block = blocks.get(_name_of(left)) if _name_of(left) else _block_of(left)
-                if block and length in kernel.names and length not in changed:
-                    found.add((block, length))
+    known = {name: name for name in kernel.names}
+    found = set(_compared(kernel.function, {}, known, _DEPTH))
     yield from sorted(each for each in found if holds_rows(kernel, each[0]))
 
 
-def _columns(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """Names that are `tl.arange(0, BLOCK)` wherever they are used, with the block."""
+def _compared(
+    function: Any, columns: Mapping[str, str], lengths: Mapping[str, str], depth: int
+) -> Iterator[tuple[str, str]]:
+    """The blocks and lengths that a function compares.
+
+    `columns` are names of the columns of a block, by the block, and `lengths` those of parameters
+    of the kernel; other names for these are looked through, and functions that are called.
+    """
+    tree = function.parse()
+    columns, lengths = _named(tree, columns, lengths)
+    for each in ast.walk(tree):
+        match each:
+            case ast.Compare(left=left, ops=[op], comparators=[right]):
+                for kinds, (at, length) in zip(
+                    _COMPARED, ((left, right), (right, left)), strict=True
+                ):
+                    block, name = _block_in(at, columns), lengths.get(_name_of(length))
+                    if isinstance(op, kinds) and block and name and isinstance(length, ast.Name):
+                        yield block, name
+            case ast.Call(func=ast.Name(id=name), args=args) if depth:
+                yield from _called(function, name, args, columns, lengths, depth - 1)
+
+
+def _called(
+    function: Any,
+    name: str,
+    args: Sequence[ast.AST],
+    columns: Mapping[str, str],
+    lengths: Mapping[str, str],
+    depth: int,
+) -> Iterator[tuple[str, str]]:
+    """What a function of Triton compares that is called with these arguments."""
+    called: Any = getattr(function.fn, "__globals__", {}).get(name)
+    if not hasattr(called, "parse") or not hasattr(called, "arg_names"):
+        return
+    given = list(zip(called.arg_names, args, strict=False))
+    blocks = {to: block for to, each in given if (block := _block_in(each, columns))}
+    sizes = {to: lengths[of] for to, each in given if (of := _name_of(each)) in lengths}
+    yield from _compared(called, blocks, sizes, depth)
+
+
+def _named(
+    tree: ast.AST, columns: Mapping[str, str], lengths: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The names of columns and lengths, with those that are assigned once, to one of them."""
     stored = _stored(tree)
+    blocks = {name: each for name, each in columns.items() if name not in stored}
+    sizes = {name: each for name, each in lengths.items() if name not in stored}
     assigned = (each for each in ast.walk(tree) if isinstance(each, ast.Assign))
-    for target, value in (pair for each in assigned for pair in _pairs(each)):
-        block = _block_of(value)
-        if block and isinstance(target, ast.Name) and stored.count(target.id) == 1:
-            yield target.id, block
+    pairs = [pair for each in assigned for pair in _pairs(each)]
+    pairs.sort(key=lambda pair: getattr(pair[0], "lineno", 0))
+    for target, value in pairs:
+        if isinstance(target, ast.Name) and stored.count(target.id) == 1:
+            block = _block_in(value, blocks)
+            if block:
+                blocks[target.id] = block
+            elif isinstance(value, ast.Name) and value.id in sizes:
+                sizes[target.id] = sizes[value.id]
+    return blocks, sizes
+
+
+def _block_in(node: ast.AST, columns: Mapping[str, str]) -> str:
+    """The block of which these are the columns; nothing for anything else."""
+    return columns.get(_name_of(node), "") or _block_of(node)
 
 
 def _pairs(node: ast.Assign) -> Iterator[tuple[ast.AST, ast.AST]]:

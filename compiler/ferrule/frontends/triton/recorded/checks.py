@@ -33,6 +33,23 @@ def check_general(general: General, known: Iterable[str]) -> None:
         )
 
 
+def require_same(
+    function: str, does: str, several: Sequence[Sequence[str]], hint: str = ""
+) -> None:
+    """Raises CompileError unless all recordings give, or return, the same."""
+    first = several[0]
+    for other in several[1:]:
+        if other != first:
+            shown = [", ".join(each) or "nothing" for each in (first, other)]
+            raise CompileError(
+                Diagnostic(
+                    f"{function}: one recording {does} {shown[0]}, another {shown[1]}",
+                    expected="the same in all recordings of a host function",
+                    hint=hint or None,
+                )
+            )
+
+
 def check_reads(reading: Reading) -> None:
     """Raises CompileError if the host function read what a recording cannot follow."""
     for read in reading.log.reads[:1]:

@@ -8,7 +8,6 @@ nothing is known of what is done with it.
 
 from __future__ import annotations
 
-import math
 import operator
 import sys
 from collections.abc import Callable, Mapping
@@ -31,8 +30,9 @@ from ferrule.frontends.triton.recorded.numbers.floats import (
     Float,
     bound,
     combined,
+    of_integers,
 )
-from ferrule.specs.floats import Real
+from ferrule.specs.conditions import Real
 
 
 class Followed(Number):
@@ -77,7 +77,7 @@ class Followed(Number):
             return NotImplemented
         outcome = bool(getattr(operator, op)(self.number, plain))
         if isinstance(plain, float):
-            op, plain = _of_integers(op, plain)
+            op, plain = of_integers(op, plain)
         right = other.tree if isinstance(other, Followed) else plain
         self.log.compared.append(Compared(op, self.tree, right, outcome, place()))
         return outcome
@@ -258,19 +258,6 @@ def _tree(value: Any) -> Tree:
 
 def _float_tree(value: Any) -> Tree:
     return value.as_float() if isinstance(value, Followed) else Real.of(float(value))
-
-
-def _of_integers(op: str, number: float) -> tuple[str, int]:
-    """The comparison of an integer with a float, as one with an integer."""
-    if not math.isfinite(number):
-        return op, int(math.copysign(1 << 62, number)) if number == number else 1 << 62
-    if number.is_integer():
-        return op, int(number)
-    rounded = {"lt": ("le", floor), "le": ("le", floor), "gt": ("ge", ceil), "ge": ("ge", ceil)}
-    if op in rounded:
-        other, function = rounded[op]
-        return other, int(function(number))
-    return op, 1 << 62  # equal to no size
 
 
 def trees_of(values: Mapping[Any, Any]) -> dict[Any, Tree]:

@@ -29,10 +29,9 @@ from ferrule.frontends.triton.recorded.nodes import (
 from ferrule.frontends.triton.recorded.sizes import Sizes
 from ferrule.frontends.triton.traced.knowledge import OPPOSITE, SWAPPED, Knowledge, needed
 from ferrule.specs import Condition, Dim, Requirement, Scalar, Sym, symbols_of
-from ferrule.specs.conditions import Comparison, FloatRelation
+from ferrule.specs.conditions import Comparison, Computed, FloatExpr, FloatRelation, Real, as_float
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import make
-from ferrule.specs.floats import Computed, FloatExpr, Real, as_float
 
 _OVER_SIZES: Final = ("add", "mul", "floordiv", "ceildiv", "mod")
 _OPERANDS: Final = {"fneg": 1, "fabs": 1, "fsqrt": 1, "fadd": 2, "fsub": 2, "fmul": 2, "fdiv": 2}

@@ -23,6 +23,8 @@ _READS: Final = {
     "__dlpack__": "the numbers",
     "data_ptr": "the address",
 }
+_MEMORY: Final = ("untyped_storage", "storage", "_typed_storage", "set_")
+"""Functions that give the memory of a tensor, which has a size of its own."""
 _FILLED: Final = frozenset(
     "empty empty_like empty_strided new_empty zeros zeros_like new_zeros ones ones_like new_ones "
     "full full_like new_full".split()
@@ -107,11 +109,22 @@ def _noticed(torch: Any, reading: Reading, func: Any, given: Any, result: Any) -
         return is_contiguous(reading, first)
     if name == "storage_offset" and not reading.is_made(first):
         reading.read("the offset", first)
+    if name in _MEMORY:
+        _take_memory(reading, first)
     if name == "data_ptr" or (name in _READS and reading.is_derived(first)):
         reading.read(_READS[name], first)
     elif name in _READS:  # who has the memory may write to it, and nobody sees that
         reading.share(first, name)
     return result
+
+
+def _take_memory(reading: Reading, tensor: Any) -> None:
+    """Of memory that the caller gives, nothing but its tensor is known."""
+    if not reading.is_made(tensor):
+        reading.read("the memory", tensor)
+    for each in reading.sizes(tensor, "shape", tensor.shape):
+        if isinstance(each, Number):
+            each.take()
 
 
 def _sizes_of(reading: Reading, name: str, args: Any, kwargs: Any) -> Sequence[Any]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
+from ferrule.specs.conditions import Real
 from ferrule.specs.deferred import dataclass
-from ferrule.specs.floats import Real
 
 
 @dataclass(frozen=True, slots=True)

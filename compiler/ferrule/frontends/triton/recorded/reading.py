@@ -3,6 +3,7 @@ them, which no recording can follow."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import Any
@@ -14,8 +15,8 @@ from ferrule.frontends.triton.recorded.nodes import Leaf, Tree, is_float
 from ferrule.frontends.triton.recorded.numbers.base import Number, plain
 from ferrule.frontends.triton.recorded.numbers.floats import float_of
 from ferrule.frontends.triton.recorded.tensors import is_torch
+from ferrule.specs.conditions import Real
 from ferrule.specs.deferred import dataclass
-from ferrule.specs.floats import Real
 
 Made = tuple[tuple[int, ...], Sequence[Tree]]
 """The sizes with which a tensor was made, and how they were."""
@@ -143,7 +144,8 @@ class Reading:
         """The numbers in these tensors follow from something that a caller gives."""
         for each in tensors:
             self.derived.add(_storage(each))
-            self.kept.append(each.untyped_storage())
+            with sys.modules["torch"]._C.DisableTorchFunction():
+                self.kept.append(each.untyped_storage())
 
     def shape(self, tensor: Any, sizes: Sequence[Any]) -> None:
         """A tensor was made with these sizes."""
@@ -160,7 +162,8 @@ class Reading:
 
 
 def _storage(tensor: Any) -> int:
-    return int(tensor.untyped_storage()._cdata)
+    with sys.modules["torch"]._C.DisableTorchFunction():  # we are no host function
+        return int(tensor.untyped_storage()._cdata)
 
 
 def tensors_in(value: Any) -> Iterator[Any]:

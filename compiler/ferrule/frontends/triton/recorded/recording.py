@@ -153,7 +153,14 @@ class Launches(Watching):
             )
         for each in results or ():
             if each is not None and not is_torch(each):
-                raise CompileError(f"a result of the recording is {each!r}, which is no tensor")
+                raise CompileError(
+                    Diagnostic(
+                        f"a result of the recording is a {type(each).__name__}, which is no tensor",
+                        expected="a tensor, None, or a tuple of these",
+                        hint="return the tensors alone, in a function around it; "
+                        "launches.compile(results=…) names those of a recording",
+                    )
+                )
         found = [
             None if each is None else recorded(f"result {at}", each)
             for at, each in enumerate(results or ())

@@ -21,6 +21,7 @@ from ferrule.frontends.triton.recorded.forms import (
     fits,
     form_of_made,
     has_shape,
+    product,
     same,
 )
 from ferrule.frontends.triton.recorded.numbers.base import Number, plain
@@ -175,10 +176,14 @@ def _hold(reading: Reading, *numbers: Any) -> None:
 
 
 def _divided(reading: Reading, tensor: Any, shape: Sequence[Any]) -> None:
-    """A size that is left to PyTorch, -1, is a whole number: else it raises."""
+    """A size that is left to PyTorch, -1, is a whole number, and without one the elements are as
+    many: else it raises."""
     (first, *_) = shape or (None,)
     listed = first if isinstance(first, tuple | list) else shape
+    if not all(isinstance(each, int) for each in listed):  # a view as another dtype
+        return
     if -1 not in map(plain, listed):
+        _ = product(reading.sizes(tensor, "shape", tensor.shape)) == product(listed)
         return
     left = list(reversed(reading.sizes(tensor, "shape", tensor.shape)))
     by: Any = 1

@@ -9,8 +9,8 @@ from ferrule.frontends.triton.arguments import Fixed
 from ferrule.frontends.triton.recorded.sizes import Sizes
 from ferrule.frontends.triton.recorded.tensors import Recorded
 from ferrule.specs import Dim, DType, Tensor
+from ferrule.specs.conditions import FloatExpr
 from ferrule.specs.deferred import dataclass
-from ferrule.specs.floats import FloatExpr
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from ferrule.frontends.triton.arguments import (
 from ferrule.frontends.triton.compiling import Compilation, archs_of, prepared
 from ferrule.frontends.triton.fills import Fill, filling
 from ferrule.frontends.triton.levels import Specialise
+from ferrule.frontends.triton.recorded.checks import require_same
 from ferrule.frontends.triton.recorded.hosts.host import Filled, Host
 from ferrule.frontends.triton.recorded.hosts.parameters import Parameters, free_numbers
 from ferrule.frontends.triton.recorded.nodes import FLOAT, Leaf, Tree
@@ -34,8 +35,8 @@ from ferrule.frontends.triton.recorded.tensors import Recorded
 from ferrule.frontends.triton.recorded.together import Together
 from ferrule.frontends.triton.recorded.views import Free, example_of, tensor_over
 from ferrule.specs import Dim, NoneValue, Scalar, Signature, Tensor
+from ferrule.specs.conditions import FloatExpr, as_float
 from ferrule.specs.deferred import dataclass
-from ferrule.specs.floats import FloatExpr, as_float
 from ferrule.specs.requirements import is_of_sizes, kept
 
 if TYPE_CHECKING:
@@ -186,16 +187,12 @@ class Whole:
     def _check_kinds(self) -> None:
         """Raises CompileError unless all recordings return the same kinds of results."""
         kinds = [[_kind(each) for each in host.results] for host in self.hosts]
-        for other in kinds[1:]:
-            if other != kinds[0]:
-                shown = [", ".join(each) or "nothing" for each in (kinds[0], other)]
-                raise CompileError(
-                    Diagnostic(
-                        f"{self.name}: one recording returns {shown[0]}, another {shown[1]}",
-                        expected="results of the same dtypes and ranks",
-                        hint="compile recordings of each side, and join them with fe.overload",
-                    )
-                )
+        require_same(
+            self.name,
+            "returns",
+            kinds,
+            "compile recordings of each side, and join them with fe.overload",
+        )
 
     def _result(self, at: int) -> Tensor | NoneValue:
         first = self.hosts[0].results[at]

@@ -8,8 +8,7 @@ from ferrule.compiler.errors import CompileError
 from ferrule.frontends.triton.traced.paths import Path
 from ferrule.frontends.triton.traced.refusals import undecided
 from ferrule.specs import Scalar, compare_float
-from ferrule.specs.conditions import Comparison, ComparisonOp, FloatRelation
-from ferrule.specs.floats import Computed, Real
+from ferrule.specs.conditions import Comparison, ComparisonOp, Computed, FloatRelation, Real
 
 
 class Unseen:

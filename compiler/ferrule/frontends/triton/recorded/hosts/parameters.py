@@ -17,6 +17,7 @@ from typing import Any, Final
 from ferrule.compiler.conventions import Require
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.given import brief
+from ferrule.frontends.triton.recorded.checks import require_same
 from ferrule.frontends.triton.recorded.reading import Reading
 from ferrule.frontends.triton.recorded.sizes import Sizes
 from ferrule.frontends.triton.recorded.tensors import is_torch, recorded
@@ -116,15 +117,7 @@ class Parameters:
 
     def _check_names(self) -> None:
         names = [[each.name for each in one] for one in self.several]
-        for other in names[1:]:
-            if other != names[0]:
-                shown = [", ".join(each) or "nothing" for each in (names[0], other)]
-                raise CompileError(
-                    Diagnostic(
-                        f"{self.function}: one recording gives {shown[0]}, another {shown[1]}",
-                        expected="calls of the same host function with the same arguments",
-                    )
-                )
+        require_same(self.function, "gives", names)
         for name in self.fixed:
             if name not in names[0]:
                 raise CompileError(

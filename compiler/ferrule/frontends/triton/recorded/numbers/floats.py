@@ -7,6 +7,7 @@ number.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -21,10 +22,12 @@ from ferrule.frontends.triton.recorded.numbers.base import (
     number_of,
     taken,
 )
-from ferrule.specs.floats import Real
+from ferrule.specs.conditions import Real
 
 EXACT: Final = 1 << 53
 """Integers up to this one are floats without rounding."""
+_BEYOND: Final = 1 << 62
+"""No size is as large."""
 
 
 class Float(Number):
@@ -48,7 +51,7 @@ class Float(Number):
         if left is None or right is None or not _is_exact(self.log, other):
             return bool(taken(compare, self, other))
         outcome = bool(compare(self.number, plain))
-        self.log.compared.append(Compared(op, left, right, outcome, place()))
+        compared(self.log, op, left, right, outcome)
         return outcome
 
     def _made(self, op: str, left: Any, right: Any) -> Any:
@@ -108,7 +111,7 @@ def combined(op: str, left: Any, right: Any, log: Log) -> Any:
         return taken(_OPERATORS[op], left, right)
     if op == "fdiv" and isinstance(right, Number):  # a division by zero raises
         is_zero = number_of(right) == 0
-        log.compared.append(Compared("eq", bottom, Real.of(0.0), is_zero, place()))
+        compared(log, "eq", bottom, Real.of(0.0), is_zero)
     result = _OPERATORS[op](number_of(left), number_of(right))
     return Float(result, Node(op, top, bottom), log)
 
@@ -119,9 +122,33 @@ def root(own: Callable[..., float], value: Number) -> Any:
     if tree is None:
         value.take()
         return result
-    negative = Compared("lt", tree, Real.of(0.0), False, place())
-    value.log.compared.append(negative)
+    compared(value.log, "lt", tree, Real.of(0.0), False)
     return Float(result, Node("fsqrt", tree, 0), value.log)
+
+
+def compared(log: Log, op: str, left: Tree, right: Tree, outcome: bool) -> None:
+    """Remember a comparison of floats; one with a size that is a comparison of sizes, as that."""
+    if op == "eq" and right == Real.of(0.0):
+        while isinstance(left, Node) and left.op in ("fsqrt", "fabs", "fneg"):
+            left = left.left
+    if isinstance(left, Node) and left.op == "float" and isinstance(right, Real):
+        op, number = of_integers(op, right.number)
+        log.compared.append(Compared(op, left.left, number, outcome, place()))
+    else:
+        log.compared.append(Compared(op, left, right, outcome, place()))
+
+
+def of_integers(op: str, number: float) -> tuple[str, int]:
+    """The comparison of an integer with a float, as one with an integer."""
+    if not math.isfinite(number):
+        return op, int(math.copysign(_BEYOND, number)) if number == number else _BEYOND
+    if number.is_integer():
+        return op, int(number)
+    if op in ("lt", "le"):
+        return "le", math.floor(number)
+    if op in ("gt", "ge"):
+        return "ge", math.ceil(number)
+    return op, _BEYOND  # equal to no size
 
 
 def _is_exact(log: Log, other: Any) -> bool:
