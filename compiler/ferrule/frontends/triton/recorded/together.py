@@ -21,7 +21,7 @@ from ferrule.frontends.triton.recorded.hosts.parameters import is_same
 from ferrule.frontends.triton.recorded.nodes import Tree
 from ferrule.frontends.triton.recorded.sizes import Sizes, Values
 from ferrule.frontends.triton.recorded.tensors import Recorded, is_torch, recorded
-from ferrule.frontends.triton.recorded.views import Free, View, tensor_over
+from ferrule.frontends.triton.recorded.views import Free, View, tensor_like, tensor_over
 from ferrule.specs import Dim, symbols_of
 from ferrule.specs.deferred import dataclass
 
@@ -107,9 +107,11 @@ class Together:
             if not self._is_constant(name) and all(map(is_torch, values)):
                 yield name, [recorded(name, each) for each in values]
 
-    def read_tensors(self) -> None:
-        """Find the views among the arguments, and the symbols of their sizes."""
-        self.views |= {name: self._view(name, each) for name, each in self.tensors()}
+    def read_tensors(self, made: Collection[int] = ()) -> None:
+        """Find the views among the arguments, and the symbols of their sizes; of views of memory
+        that is `made` by the host function, nobody asks for them."""
+        for name, each in self.tensors():
+            self.views[name] = self._view(name, each, is_made=each[0].storage in made)
 
     def numbers(self) -> dict[str, Dim | float | bool | Free]:
         """The numbers among the arguments: expressions over sizes, constants, free ones."""
@@ -225,7 +227,7 @@ class Together:
                 )
         return values[0]
 
-    def _view(self, name: str, each: Sequence[Recorded]) -> View:
+    def _view(self, name: str, each: Sequence[Recorded], *, is_made: bool) -> View:
         first, what = each[0], f"{self.kernel.name}: {name}"
         for other in each[1:]:
             if (other.dtype, len(other.shape)) != (first.dtype, len(first.shape)):
@@ -233,6 +235,8 @@ class Together:
                     f"{what} is a tensor of {first.dtype.name} with {len(first.shape)} dims in one "
                     f"recording, and of {other.dtype.name} with {len(other.shape)} in another"
                 )
+        if is_made:
+            return View(tensor_like(name, each), tuple(each))
         return View(tensor_over(name, each, self.sizes), tuple(each))
 
     def _number(self, name: str, values: Sequence[Any]) -> Dim | float | bool | Free:

@@ -8,7 +8,7 @@ from typing import Any
 from ferrule.frontends.triton.arguments import Fixed
 from ferrule.frontends.triton.recorded.sizes import Sizes
 from ferrule.frontends.triton.recorded.tensors import Recorded
-from ferrule.specs import Dim, DType, Tensor
+from ferrule.specs import Dim, DType, Tensor, sym_int
 from ferrule.specs.conditions import FloatExpr
 from ferrule.specs.deferred import dataclass
 
@@ -48,6 +48,13 @@ def tensor_over(
         for at in range(len(first.shape))
     )
     return Tensor(name, shape, first.dtype, strides=strides, align=align)
+
+
+def tensor_like(name: str, each: Sequence[Recorded]) -> Tensor:
+    """The spec of a tensor whose sizes are its own: none of a call."""
+    shape = tuple(sym_int() for _ in each[0].shape)
+    aligned = all(one.aligned for one in each)
+    return Tensor(name, shape, each[0].dtype, align=16 if aligned else None)
 
 
 def example_of(number: Dim | float | bool | Free) -> Any:

@@ -146,7 +146,7 @@ class Whole:
         self.sizes.closed = True
         self._read_numbers()
         for launch in self.launches:
-            launch.read_tensors()
+            launch.read_tensors(self.hosts[0].made)
 
     def _read_numbers(self) -> None:
         """The numbers that callers give: those that differ between the recordings."""
