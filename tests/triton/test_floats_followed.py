@@ -204,6 +204,33 @@ def test_a_decision_is_that_of_the_double(gpu: FakeCuda, hosts: ModuleType) -> N
         rest(x, 1e-60)
 
 
+def test_a_default_is_a_number_that_another_call_gives(gpu: FakeCuda, hosts: ModuleType) -> None:
+    """What is decided by it is compared, too, where the recorded call left it out."""
+
+    def host(x: Any, p: float = 0.5, k: int = 7) -> None:
+        rows, n = x.shape
+        number = n if p > 0.1 and k > 4 else 2 * n
+        hosts.scaled[(rows,)](x, x, x, x, number, n, 1.0, BLOCK=128)
+
+    def taken(first: tuple[Any, ...], second: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        one, other = recorded(host, zeros(3, 40), *first), recorded(host, zeros(5, 104), *second)
+        function = one.compile(other, general=True, **HOW)
+        found = []
+        for given in ((0.5, 7), (0.0, 7), (0.25, 9), (0.25, 3), (-1.0, 3)):
+            gpu.clear()
+            try:
+                function(tensor(4, 50)[0], *given)
+            except ValueError:
+                continue
+            found.append(given)
+            assert int.from_bytes(gpu.launches()[0].parameters[4], "little") == 50
+        return found
+
+    right = [(0.5, 7), (0.25, 9)]
+    for first, second in (((), (0.25, 9)), ((0.25, 9), ()), ((0.25,), (0.5, 9))):
+        assert taken(first, second) == right
+
+
 INTEGERS: dict[str, Callable[[int, int], int]] = {
     "itself": lambda k, _: k,
     "a product": lambda k, n: k * n,

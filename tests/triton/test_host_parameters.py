@@ -137,7 +137,7 @@ def test_an_integer_that_a_size_was_is_itself(gpu: FakeCuda, hosts: ModuleType) 
         function(x, n)
         (launch,) = gpu.launches()
         assert int.from_bytes(launch.parameters[3], "little") == n
-    with pytest.raises(ValueError, match=r"n\.value <= 60"):
+    with pytest.raises(ValueError, match="n <= 60"):
         function(x, 61)
     with pytest.raises(TypeError, match="missing"):
         function(x)

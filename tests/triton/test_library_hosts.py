@@ -6,6 +6,7 @@ changed: a call is refused, or makes the launches, with the numbers, that the ho
 
 from __future__ import annotations
 
+import inspect
 import random
 import struct
 from collections.abc import Iterator
@@ -102,6 +103,16 @@ def drawn(rng: random.Random, pool: dict[str, list[Any]], base: dict[str, Any]) 
     return found
 
 
+def without_defaults(rng: random.Random, host: Any, values: dict[str, Any]) -> dict[str, Any]:
+    """Some of those that are defaults are left out."""
+    defaults = {k: each.default for k, each in inspect.signature(host).parameters.items()}
+    return {
+        name: value
+        for name, value in values.items()
+        if repr(value) != repr(defaults[name]) or rng.random() < 0.3
+    }
+
+
 @pytest.mark.usefixtures("allocator")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", range(3))
@@ -112,11 +123,16 @@ def test_a_call_is_what_the_host_function_does(
     host, shapes, pool = library.HOSTS[name]
     rng = random.Random(f"{name} {seed}")
     first = {key: rng.choice(several) for key, several in pool.items()}
+    defaults = {name: inspect.signature(host).parameters[name].default for name in pool}
+    first = {name: rng.choice([each, defaults[name]]) for name, each in first.items()}
     values = [first, drawn(rng, pool, first)]
     sizes = rng.sample(library.SIZES, 2)
     try:
         pairs = zip(sizes, values, strict=True)
-        one, other = [recorded(host, shapes(*size), each)[0] for size, each in pairs]
+        one, other = [
+            recorded(host, shapes(*size), without_defaults(rng, host, each))[0]
+            for size, each in pairs
+        ]
         function = one.compile(other, target="sm_90a", specialize=[{}], general=general)
     except (fe.CompileError, ArithmeticError, AssertionError, RuntimeError, ValueError) as error:
         pytest.skip(f"nothing is compiled: {type(error).__name__} {str(error)[:150]!r}")
@@ -127,7 +143,7 @@ def test_a_call_is_what_the_host_function_does(
         gpu.clear()
         arrays = [tensor(*each)[0] for each in shapes(*size)]
         try:
-            found = function(*arrays, **given)
+            found = function(*arrays, **without_defaults(rng, host, given))
         except (TypeError, ValueError, fe.LaunchError):
             continue
         try:

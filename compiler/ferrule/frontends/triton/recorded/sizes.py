@@ -46,6 +46,8 @@ class Sizes:
     closed: bool = False
     derived: dict[Dim, None] = field(default_factory=dict)
     general: bool | frozenset[str] = False
+    reserved: frozenset[str] = frozenset()
+    """Names that no size gets: those of numbers that callers give."""
     numbers: dict[Sym, Values] = field(default_factory=dict)
     """Integers that callers give, with their values: numbers follow from them where it is known
     how, and never by their values alone."""
@@ -130,7 +132,7 @@ class Sizes:
 
     def _new(self, values: Values, name: str, width: int) -> Sym:
         """A symbol of its own, with its bound."""
-        taken = {each.name for each in self.symbols}
+        taken = {*self.reserved, *(each.name for each in self.symbols)}
         named = self.names.get(values, name)
         while named in taken:
             named += "_"

@@ -27,7 +27,7 @@ from ferrule.frontends.triton.fills import Fill, filling
 from ferrule.frontends.triton.levels import Specialise
 from ferrule.frontends.triton.recorded.checks import require_same
 from ferrule.frontends.triton.recorded.hosts.host import Filled, Host
-from ferrule.frontends.triton.recorded.hosts.parameters import Parameters, free_numbers
+from ferrule.frontends.triton.recorded.hosts.parameters import FreeNumber, Parameters, free_numbers
 from ferrule.frontends.triton.recorded.nodes import FLOAT, Leaf, Tree
 from ferrule.frontends.triton.recorded.reading import Made
 from ferrule.frontends.triton.recorded.sizes import Sizes, Values
@@ -133,6 +133,8 @@ class Whole:
 
     def _read_inputs(self) -> None:
         """The named inputs, then the other tensors that launches take, by their parameter."""
+        numbers = self._free_numbers()
+        self.sizes.reserved = frozenset(each.scalar.name for each in numbers)
         named = self.hosts[0].inputs
         for host in self.hosts[1:]:
             self._check_inputs(set(named) ^ set(host.inputs))
@@ -144,16 +146,19 @@ class Whole:
                 if storage not in self.hosts[0].made and storage not in self.tensors:
                     self._take(name, each)
         self.sizes.closed = True
-        self._read_numbers()
+        self._take_numbers(numbers)
         for launch in self.launches:
             launch.read_tensors(self.hosts[0].made)
 
-    def _read_numbers(self) -> None:
+    def _free_numbers(self) -> list[FreeNumber]:
         """The numbers that callers give: those that differ between the recordings."""
         if not all(host.is_called for host in self.hosts):
-            return
-        following, several = self.launches[0].following, [host.given for host in self.hosts]
-        for found in free_numbers(several, self.fixed):
+            return []
+        return free_numbers([host.given for host in self.hosts], self.fixed)
+
+    def _take_numbers(self, numbers: Sequence[FreeNumber]) -> None:
+        following = self.launches[0].following
+        for found in numbers:
             self.given[found.scalar.name] = found.scalar
             if found.scalar.dtype.kind == "float":
                 following.floats[found.scalar.name] = found.scalar

@@ -66,10 +66,10 @@ def givens(bound: inspect.BoundArguments) -> list[Given]:
 
 
 def given_to(reading: Reading, bound: inspect.BoundArguments) -> None:
-    """Put what a host function gets in the place of its arguments, under the names of `givens`."""
+    """Put what a host function gets in the place of its arguments, under the names of `givens`; of
+    defaults too, which are other numbers in another call."""
+    bound.apply_defaults()
     for name, each in bound.signature.parameters.items():
-        if name not in bound.arguments:
-            continue
         value = bound.arguments[name]
         if each.kind is each.VAR_POSITIONAL:
             value = tuple(reading.given(f"{name}_{at}", one) for at, one in enumerate(value))
