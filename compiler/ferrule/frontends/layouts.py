@@ -24,6 +24,7 @@ _FLAGS: Final = ("-g", "-gdwarf-4", "-gz=none", "-gno-split-dwarf", "-fno-lto", 
 _LINE: Final = 7_654_321
 """The line of the pointer, by which it is found: another variable may have its name."""
 
+# Numbers of DWARF 5: tags (7.5.3), attributes (7.5.4), forms (7.5.6) and encodings (7.8).
 _ARRAY, _CLASS, _ENUM, _PARAMETER, _MEMBER = 0x01, 0x02, 0x04, 0x05, 0x0D
 _POINTERS: Final = (0x0F, 0x10, 0x42)
 _CONST: Final = 0x26

@@ -21,6 +21,7 @@ T = TypeVar("T")
 
 ENOUGH: Final = 4 << 20
 """The bytes of stack for any code that Python itself can parse."""
+# More than is needed, and free: pages of a stack that nobody touches are not there.
 _LARGE: Final = 16 << 20
 _ATTRIBUTES: Final = 256
 """An upper bound of the size of `pthread_attr_t` on all platforms."""

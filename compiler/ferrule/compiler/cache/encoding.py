@@ -19,6 +19,7 @@ from ferrule.specs import DType, Numeric, Sym
 
 MOST_ITEMS: Final = 1 << 16
 """The limit for the items of a container, and 1/256 of that for the bytes of an array."""
+# Far below the limit of Python's recursion.
 _DEEP: Final = 64
 
 

@@ -33,6 +33,7 @@ _VOLATILE: Final = re.compile(
     r"|BogoMIPS|microcode|bugs|power management|cache size|TLB size)\s*:.*\n?",
     re.M,
 )
+# Only the first processor of /proc/cpuinfo is read: a large machine lists hundreds.
 _ONE_CPU: Final = 1 << 14
 
 

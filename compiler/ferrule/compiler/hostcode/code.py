@@ -444,6 +444,7 @@ def _has(library: ctypes.CDLL, symbol: str) -> bool:
 # ---- the functions of a loaded shared library, for messages ----
 
 
+# RTLD_DI_LINKMAP of glibc's dlinfo.
 _LINK_MAP: Final = 2
 
 

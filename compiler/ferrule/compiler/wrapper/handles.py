@@ -27,6 +27,7 @@ from ferrule.specs.params import (
     Traits,
 )
 
+# A TVMFFIAny has room for 7 bytes of a string and a zero.
 _SMALL_BYTES = 7
 _ALL = (INT64_MIN, INT64_MAX)
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.]+")

@@ -298,6 +298,8 @@ def _walk(node: _Node) -> Iterator[_Node]:
     yield node
 
 
+# Of float16: infinity, the smallest normal number; then its exponent and mantissa as a float64 has
+# them.
 _INFINITY: Final = 0x7C00
 _SMALLEST_NORMAL: Final = 0x0400
 _SHIFT: Final = 52 - 10

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ferrule.emulator.warps.emitter import Emitter
     from ferrule.emulator.warps.flow import Flow
 
+# MAP_NORESERVE of Linux, as for the memory of the GPU itself.
 _NO_RESERVE: Final = 0x4000
 _MULTICAST: Final = 1 << 20
 """Where a value of all lanes follows the one before it, for helpers with many."""

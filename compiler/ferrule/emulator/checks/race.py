@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ferrule.emulator.machine.work import Work
     from ferrule.emulator.ptx.module import Instruction
 
+# MAP_NORESERVE of Linux, as for the memory of the GPU itself.
 _NO_RESERVE: Final = 0x4000
 _CELLS: Final = 1 << 36
 """Bytes for cells, 16 for each byte that kernels touch; they are there once they are written."""

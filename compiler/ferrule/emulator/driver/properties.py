@@ -68,6 +68,7 @@ def compute_capability(arch: str) -> tuple[int, int]:
     return divmod(capability(arch), 10)
 
 
+# The same for every architecture (CUDA C++ Programming Guide, technical specifications).
 WARP: Final = 32
 THREADS_PER_BLOCK: Final = 1024
 GRID: Final = (0x7FFFFFFF, 65535, 65535)

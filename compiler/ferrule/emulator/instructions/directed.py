@@ -5,6 +5,7 @@ from __future__ import annotations
 from ferrule.emulator.instructions.floats import F32, F64, narrowed, to_odd, widened
 from ferrule.emulator.warps.emitter import Emitter, bits_of, splat
 
+# The bits of the largest finite number, which is where rounding towards zero ends.
 _LARGEST = {"f16": 0x7BFF, "bf16": 0x7F7F, "f32": 0x7F7FFFFF}
 
 

@@ -21,6 +21,8 @@ FILL: Final = 0xCD
 
 _SIZES: Final = tuple(1 << n for n in (38, 36, 34, 32, 30))
 """Bytes to reserve, the first that the system gives: nothing is used before it is written."""
+# MAP_NORESERVE of Linux, which the module mmap does not name: without it the system may refuse to
+# promise so much.
 _NO_RESERVE: Final = 0x4000
 _QUARANTINE: Final = 1024
 """Pieces that stay unused after they were freed, so that a late access finds nothing there."""

@@ -18,6 +18,7 @@ import numpy as np
 
 from ferrule.specs import DType, Numeric
 
+# A snapshot is compared at each direct call.
 MOST: Final = 4096
 
 _PLAIN: Final = (type(None), bool, int, str, bytes, type(Ellipsis))

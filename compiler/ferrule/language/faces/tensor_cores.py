@@ -26,6 +26,7 @@ CORE_ROW: Final = 16
 """The bytes of a row of a core matrix, which has 8 rows."""
 SPANS: Final = (0, 32, 64, 128)
 """The bytes over which a swizzle goes; 0 for none."""
+# A descriptor has 14 bits for an offset in units of 16 bytes.
 _MOST_OFFSET: Final = 1 << 18
 
 

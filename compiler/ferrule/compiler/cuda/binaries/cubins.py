@@ -46,6 +46,7 @@ from ferrule.runtime.binaries import elf
 from ferrule.runtime.binaries.elf import ObjectFileError, Section
 from ferrule.specs.deferred import dataclass
 
+# EM_CUDA.
 MACHINE: Final = 190
 FATBIN: Final = b"\x50\xed\x55\xba"
 

@@ -36,6 +36,7 @@ MACHINES: Final = (Machine.X86_64, Machine.AARCH64)
 _PAGE: Final = 1 << 16
 """The largest page of the processors above."""
 
+# Without this segment glibc makes the stacks of the process executable, or refuses the library.
 _PT_GNU_STACK: Final = 0x6474E551
 _EXECUTE, _WRITE, _READ = 1, 2, 4
 _SHT_PROGBITS, _SHT_HASH, _SHT_DYNAMIC = 1, 5, 6

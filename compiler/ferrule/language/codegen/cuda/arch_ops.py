@@ -35,6 +35,7 @@ _HALVES: Final = ir.VectorType(ir.HalfType(), 2)
 _NO_MASK, _NO_HINT, _NO = ir.Constant(I16, 0), ir.Constant(I64, 0), ir.Constant(I1, 0)
 _GLOBAL: Final = ir.PointerType(addrspace=1)
 _GENERIC: Final = ir.PointerType()
+# NVPTX's address space of the shared memory of a cluster.
 _OF_CLUSTER: Final = ir.PointerType(addrspace=7)
 
 
