@@ -206,6 +206,7 @@ def _linked(
     with _parsing(triple, machine) as parsed:
         _check_foreign(module.body.part, triple)
         body = _whole(module.body.part, parsed)
+        # From the body's declarations alone: the support code is a part of the wrapper's text.
         needs = _support_of(module, body)
         embedded = _embedded(module.body.part, triple)
         if form is not None and targets.has_assembler(triple):
@@ -216,6 +217,7 @@ def _linked(
                 link_in(wrapper, parsed(support_text(need.support)))
             if embedded:
                 link_in(wrapper, parsed(embedded))
+        # Before they are joined: a wrapper is straight code, and gains nothing from the pipeline.
         _optimise(body, machine, module.opt_level, may_be_huge=_lines(module.body.part) > _HUGE)
         link_in(wrapper, body)
         if description:

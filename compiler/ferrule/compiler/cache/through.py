@@ -102,7 +102,7 @@ def known(wanted: Wanted, key: Key) -> Loaded | None:
     place = "the folder"
     if entry is None and far is not None and (data := far.read(key)) is not None:
         place, entry = far.address, unpacked(data)
-        if folder is not None:
+        if folder is not None:  # so that the next process needs no network
             folder.write_bytes(data, key)
     loaded = None if entry is None else _restored(wanted, key, entry, place)
     if loaded is not None:

@@ -136,5 +136,5 @@ def remember(function: Callable[..., Any], call: Asked, wanted: Wanted) -> None:
     with _LOCK:
         calls = _CALLS.setdefault(function, {})  # type: ignore[arg-type]
         while len(calls) >= _MOST:
-            calls.pop(next(iter(calls)))
+            calls.pop(next(iter(calls)))  # the oldest
         calls[call] = _Known(key.digest, witness)

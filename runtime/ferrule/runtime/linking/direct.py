@@ -134,6 +134,7 @@ class _Linking:
         """The object, linked."""
         self._place_sections()
         relocations = list(self._relocations())
+        # The table and the stubs lie in the same parts, whose sizes the memory needs.
         self._place_table(relocations)
         code, constants, _ = map(len, self._parts)
         try:
@@ -154,6 +155,7 @@ class _Linking:
         addresses = [self._address(symbol, name, bases) for name, symbol in self._symbols]
         self._write_table(bases, addresses)
         self._relocate(bases, addresses, relocations)
+        # The table for unwinding is checked with its addresses, and before anything is executable.
         frames = self._checked_frames(bases)
         found = {name: at for (name, _), at in zip(self._symbols, addresses, strict=True)}
         defined = {name: _known(found.get(name)) for name in names}
