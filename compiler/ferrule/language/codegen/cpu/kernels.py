@@ -15,7 +15,7 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.language.codegen.cpu import steady, strips
+from ferrule.language.codegen.cpu import pitches, steady, strips
 from ferrule.language.codegen.cpu.rows import rows
 from ferrule.language.codegen.facts import guards, lanes
 from ferrule.language.codegen.facts.extents import extents
@@ -163,7 +163,46 @@ def _innermost(
             return
         if many and kernel.facts.has(ops.While) and _in_groups(lowering, kernel, plan, piece):
             return
-        with steady.before_loop(lowering, kernel, plan, *limits), threads(*limits):
+        pitch = _pitch(lowering, kernel, plan, span)
+        with steady.before_loop(lowering, kernel, plan, *limits):
+            if pitch is None:
+                with threads(*limits):
+                    drive(emit_region(lowering, kernel.body))
+            else:
+                _by_rows(lowering, kernel, plan, piece, pitch)
+
+
+def _pitch(
+    lowering: FunctionLowering, kernel: ops.Function, plan: guards.AxisPlan, span: _Span
+) -> pitches.Pitch | None:
+    """The rows in which all threads of a block are arranged, if that pays."""
+    constant = span[0] is ZERO and isinstance(span[1], ir.Constant)
+    straight = lowering.group is not None and lowering.group.straight
+    if not constant or plan.fused or straight:
+        return None
+    constants = ((v, c) for v, c in lowering.values.items() if isinstance(c, ir.Constant))
+    known = {value: int(c.constant) for value, c in constants if value.type is Int32}
+    return pitches.find(kernel, plan.axis, known, int(span[1].constant))
+
+
+def _by_rows(
+    lowering: FunctionLowering,
+    kernel: ops.Function,
+    plan: guards.AxisPlan,
+    piece: _Piece,
+    pitch: pitches.Pitch,
+) -> None:
+    """Emits the loops over rows of threads, and one over a piece that has not all of them."""
+    pitches.say(lowering, kernel, pitch)
+    whole = pitches.whole(lowering, pitch, (piece.begin, piece.first, piece.end))
+    name = f"thread.{ops.AXES[plan.axis]}"
+    for all_threads in whole:
+        loop = (
+            pitches.loops(lowering, pitch, name, partial(_define_thread, lowering, plan, piece))
+            if all_threads
+            else _threads(lowering, plan, piece, piece.first, piece.end)
+        )
+        with lowering.scope(), loop:
             drive(emit_region(lowering, kernel.body))
 
 

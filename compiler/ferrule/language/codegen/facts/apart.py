@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from ferrule.compiler.artefacts import Location
@@ -28,13 +29,22 @@ class Apart:
     location: Location | None
 
 
-def accesses_apart(body: ops.Region, index: ops.Value | None, places: Places) -> tuple[Apart, ...]:
-    """The accesses in a loop over this index, or over the threads along x."""
-    return tuple(dict.fromkeys(_found(body, index, places)))
+def accesses_apart(
+    body: ops.Region,
+    index: ops.Value | None,
+    places: Places,
+    known: Mapping[ops.Value, int] = MappingProxyType({}),
+) -> tuple[Apart, ...]:
+    """The accesses in a loop over this index, or over the threads along x; `known`: how many
+    elements some values grow from one iteration to the next."""
+    given = known if index is None else {**known, index: 1}
+    return tuple(dict.fromkeys(_found(body, index, places, given)))
 
 
-def _found(body: ops.Region, index: ops.Value | None, places: Places) -> Iterator[Apart]:
-    degrees: dict[ops.Value, int | None] = {} if index is None else {index: 1}
+def _found(
+    body: ops.Region, index: ops.Value | None, places: Places, known: Mapping[ops.Value, int]
+) -> Iterator[Apart]:
+    degrees: dict[ops.Value, int | None] = dict(known)
     numbers: dict[ops.Value, ops.Value] = {}  # the complex tensor of a view of its parts
     for op in all_ops(body):
         match op:
@@ -58,7 +68,7 @@ def _found(body: ops.Region, index: ops.Value | None, places: Places) -> Iterato
                 yield from _apart(whole, indices, degrees, places.at(op), writes=True)
         if isinstance(op, ops.Special) and index is not None:
             continue  # the thread of a loop's iterations is one and the same
-        if isinstance(op, ops.SimpleOp):
+        if isinstance(op, ops.SimpleOp) and op.result not in known:
             operands = [degrees.get(value, 0) for value in op.operands]
             degree = coefficient(op, _X, operands)
             if degree != 0:

@@ -6,7 +6,7 @@ coordinates.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Final, Literal
 
@@ -114,27 +114,9 @@ class Spine:
             return
         known = [operand for operand in operands if operand is not None]
         self.coefficients[op.result] = tuple(
-            self.multiple(op, axis, [operand[axis] for operand in known])
+            multiple(op, axis, [operand[axis] for operand in known], self.constants)
             for axis in range(AXIS_COUNT)
         )
-
-    def multiple(self, op: ops.SimpleOp, axis: int, operands: list[int | None]) -> int | None:
-        """The factor of a coordinate in a result, from those in its operands."""
-        match op, operands:
-            case ops.Binary(_, "mul", lhs, rhs), [x, y]:
-                for factor, other in ((x, rhs), (y, lhs)):
-                    if factor and other in self.constants:
-                        return _factor(factor * self.constants[other])
-            case ops.Binary(_, "shl", lhs, rhs), [int(x), 0] if x and rhs in self.constants:
-                count = self.constants[rhs]
-                return _factor(x << count) if 0 <= count < _MOST.bit_length() else None
-            case ops.Binary(_, "add", _, _), [int(x), int(y)]:
-                return _factor(x + y)
-            case ops.Binary(_, "sub", _, _), [int(x), int(y)]:
-                return _factor(x - y)
-            case ops.Cast(result, operand), [int(x)] if _widens(operand, result):
-                return x
-        return coefficient(op, axis, operands)
 
     def conjuncts(self, condition: ops.Value, *, holds: bool) -> Iterator[tuple[ops.Compare, bool]]:
         """The comparisons, with their required truth, that must all hold for the condition to be
@@ -235,6 +217,31 @@ _SIDES: Final[dict[tuple[ops.CompareOp, bool], tuple[Side, int]]] = {
 
 def _basis(axis: int) -> Coefficients:
     return tuple(int(axis == other) for other in range(AXIS_COUNT))
+
+
+def multiple(
+    op: ops.SimpleOp,
+    axis: int,
+    operands: list[int | None],
+    constants: Mapping[ops.Value, int],
+) -> int | None:
+    """The factor of a coordinate in a result, from those in its operands; None if there is none, or
+    too large a one."""
+    match op, operands:
+        case ops.Binary(_, "mul", lhs, rhs), [x, y]:
+            for factor, other in ((x, rhs), (y, lhs)):
+                if factor and other in constants:
+                    return _factor(factor * constants[other])
+        case ops.Binary(_, "shl", _, rhs), [int(x), 0] if x and rhs in constants:
+            count = constants[rhs]
+            return _factor(x << count) if 0 <= count < _MOST.bit_length() else None
+        case ops.Binary(_, "add", _, _), [int(x), int(y)]:
+            return _factor(x + y)
+        case ops.Binary(_, "sub", _, _), [int(x), int(y)]:
+            return _factor(x - y)
+        case ops.Cast(result, operand), [int(x)] if _widens(operand, result):
+            return x
+    return coefficient(op, axis, operands)
 
 
 def _factor(found: int) -> int | None:

@@ -59,12 +59,14 @@ class Group:
     """Loads and stores of a loop whose iterations run in any order.
 
     `straight`: each iteration has vectors of its own, instead of being one lane.  `small`: an
-    iteration has so few ops that a few vectors of iterations can be unrolled.
+    iteration has so few ops that a few vectors of iterations can be unrolled.  `whole`: the loop is
+    unrolled, for the one around it.
     """
 
     node: ir.MDValue
     straight: bool = False
     small: bool = False
+    whole: bool = False
 
 
 def access_group(
@@ -109,7 +111,9 @@ def mark_parallel(
     need: that is why they may be unrolled.
     """
     said = [["llvm.loop.parallel_accesses", group.node]]
-    few = count is not None and count <= FEW
+    if group.whole:
+        said.append(["llvm.loop.unroll.full"])
+    few = not group.whole and count is not None and count <= FEW
     if few:
         said.append(["llvm.loop.unroll.disable"])
     if group.straight:

@@ -148,6 +148,9 @@ class LineInfo:
     def say(self, words: str) -> None:
         """Decisions are not kept."""
 
+    def along(self, body: object, known: object) -> None:
+        """Only remarks are about accesses."""
+
     def where(self, op: ops.Op) -> str:
         """Sentences are not kept."""
         return ""

@@ -81,6 +81,10 @@ class Lines(Protocol):
     def say(self, words: str) -> None:
         """This was decided about the innermost loop that is being emitted."""
 
+    def along(self, body: ops.Region, known: Mapping[ops.Value, int] | None) -> None:
+        """The innermost loop, over threads, goes along rows of them: `known` is how much values
+        grow there.  None if it is unrolled, and its accesses are near."""
+
     def where(self, op: ops.Op) -> str:
         """The place of an op, as the end of a sentence."""
 

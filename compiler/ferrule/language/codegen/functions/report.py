@@ -7,7 +7,7 @@ loop, its column the line in the source.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
 from typing import Final
@@ -126,6 +126,12 @@ class Report:
         """This was decided about the innermost loop that is being emitted."""
         if self._open and words not in (said := self.subjects[self._open[-1] - 1].words):
             said.append(words)
+
+    def along(self, body: ops.Region, known: Mapping[ops.Value, int] | None) -> None:
+        """The innermost loop goes along rows of threads."""
+        if self._open:
+            apart = () if known is None else accesses_apart(body, None, self.places, known)
+            self.subjects[self._open[-1] - 1].apart = apart
 
     def where(self, op: ops.Op) -> str:
         """The place of an op, as the end of a sentence."""
