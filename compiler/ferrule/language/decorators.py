@@ -6,7 +6,7 @@ import inspect
 import types
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, overload
 
 from ferrule.compiler.errors import CompileError
 from ferrule.language import marks
@@ -16,6 +16,8 @@ from ferrule.runtime.forks import ForkLock
 if TYPE_CHECKING:
     from ferrule.language.fastmath import FastMath
     from ferrule.language.quickcalls import QuickCalls
+
+Promotion: TypeAlias = Literal["ferrule", "cute"]
 
 _LATER: Final = object()
 """The function of a decorator that got only keywords."""
@@ -132,7 +134,11 @@ def jit(function: Callable[..., Any]) -> JitFunction: ...
 
 @overload
 def jit(
-    *, fast_math: FastMath = False, fmad: bool | None = None, dynamic_layout: bool = False
+    *,
+    fast_math: FastMath = False,
+    fmad: bool | None = None,
+    dynamic_layout: bool = False,
+    promotion: Promotion = "ferrule",
 ) -> Callable[[Callable[..., Any]], JitFunction]: ...
 
 
@@ -142,6 +148,7 @@ def jit(
     fast_math: FastMath = False,
     fmad: bool | None = None,
     dynamic_layout: bool = False,
+    promotion: Promotion = "ferrule",
 ) -> Any:
     """Marks a function as a host function: `@ferrule.jit`.
 
@@ -152,11 +159,15 @@ def jit(
     same on all targets; None: as the option `fmad` says.
     `dynamic_layout`: real tensors as arguments or examples stand for tensors of all sizes and
     strides, as with the option; direct calls with other sizes then find what is compiled.
+    `promotion`: "cute" gives arithmetic, also in its kernels, the dtypes that CuTe DSL gives it: a
+    Python int is an Int32 and a float a Float32 beside any number, and of an integer and a float,
+    or of two integers, the result is as wide as the wider one.
     Raises CompileError unless it is a function, for unknown flags, and if the two contradict.
     """
     if function is _LATER:
-        return partial(jit, fast_math=fast_math, fmad=fmad, dynamic_layout=dynamic_layout)
-    return JitFunction(_checked(function, "jit", fast_math, fmad, dynamic_layout))
+        given = {"fast_math": fast_math, "fmad": fmad}
+        return partial(jit, **given, dynamic_layout=dynamic_layout, promotion=promotion)
+    return JitFunction(_checked(function, "jit", fast_math, fmad, dynamic_layout, promotion))
 
 
 def _checked(
@@ -165,6 +176,7 @@ def _checked(
     fast_math: FastMath,
     fmad: bool | None,
     dynamic_layout: bool = False,
+    promotion: Promotion = "ferrule",
 ) -> Callable[..., Any]:
     if not inspect.isfunction(function):
         raise CompileError(f"@ferrule.{decorator} marks a function, but got {function!r}")
@@ -173,10 +185,17 @@ def _checked(
         raise CompileError(
             f"dynamic_layout of {function.__name__} must be a bool, but got {dynamic_layout!r}"
         )
+    if promotion not in ("ferrule", "cute"):
+        raise CompileError(
+            f'promotion of {function.__name__} must be "ferrule" or "cute", but got {promotion!r}'
+        )
     if fast_math is not False or fmad is not None:
         function = _relaxed(function, fast_math, fmad)
-    if dynamic_layout:
-        function = _copied(function, {marks.DYNAMIC_LAYOUT: True})
+    said: dict[str, object] = {marks.DYNAMIC_LAYOUT: True} if dynamic_layout else {}
+    if promotion != "ferrule":
+        said[marks.PROMOTION] = promotion
+    if said:
+        function = _copied(function, said)
     remember(function)
     return function
 

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 FAST_MATH: Final = "__ferrule_fast_math__"
 FMAD: Final = "__ferrule_fmad__"
 DYNAMIC_LAYOUT: Final = "__ferrule_dynamic_layout__"
-"""The attributes with the flags, with what is said of fmad, and whether layouts of tensors are
-dynamic: attributes are parts of a function's key in the cache."""
+PROMOTION: Final = "__ferrule_promotion__"
+"""The attributes with the flags, with what is said of fmad, whether layouts of tensors are dynamic,
+and whose dtypes results of arithmetic have: attributes are parts of a function's key in the
+cache."""
 
 
 class Marked:
@@ -111,6 +113,11 @@ def fmad_of(function: types.FunctionType) -> bool | None:
 def has_dynamic_layout(function: Callable[..., Any]) -> bool:
     """Whether a decorator said that sizes and strides of real tensors may be others in a call."""
     return bool(getattr(function, DYNAMIC_LAYOUT, False))
+
+
+def promotes_as_cute(function: Callable[..., Any]) -> bool:
+    """Whether a decorator said that results of arithmetic have the dtypes of CuTe DSL."""
+    return getattr(function, PROMOTION, "ferrule") == "cute"
 
 
 def check_undecorated(function: Callable[..., Any]) -> None:

@@ -20,6 +20,7 @@ from ferrule.specs import (
     Float4E2M1FN,
     Float6E2M3FN,
     Float6E3M2FN,
+    Float16,
     Float32,
     Float64,
     Int4,
@@ -104,6 +105,40 @@ def weak(number: bool | int | float | complex, other: DType | None) -> DType:
     if isinstance(number, int):
         return Int32 if other is None or other is Boolean else other
     return Float32 if other is None or rank(other) < 2 else other
+
+
+_FLOATS: dict[int, DType] = {16: Float16, 32: Float32, 64: Float64}
+
+
+def promote_as_cute(left: DType, right: DType) -> DType:
+    """The dtype that CuTe DSL gives an operation on these two.  Raises NoCommonType.
+
+    Of integers the wider one, of one width the unsigned one.  An integer and a float give a float
+    that is as wide as the integer.  Float16 and BFloat16 give a Float16.
+    """
+    left, right = computed(left), computed(right)
+    kinds = {left.kind, right.kind}
+    if left.is_narrow or right.is_narrow or kinds & {"complex", "bool"}:
+        return promote(left, right)
+    if kinds == {"float"} and left.bits == right.bits:
+        return left if left is right else Float16
+    if kinds == {"int", "uint"} and left.bits == right.bits:
+        return left if left.kind == "uint" else right
+    if "float" in kinds and len(kinds) == 2:
+        floating, integer = (left, right) if left.kind == "float" else (right, left)
+        return floating if floating.bits > integer.bits else _FLOATS[integer.bits]
+    return left if left.bits >= right.bits else right
+
+
+def strong(number: bool | int | float, other: DType) -> DType:
+    """The dtype of a Python number beside a run-time number in CuTe DSL: its own, whatever the
+    other one is.  An int that no Int32 holds is as `weak` has it."""
+    if isinstance(number, bool):
+        return Boolean
+    if isinstance(number, float):
+        return Float32
+    smallest, largest = Int32.range
+    return Int32 if smallest <= number <= largest else weak(number, other)
 
 
 def stores_implicitly(source: DType, target: DType) -> bool:

@@ -101,7 +101,8 @@ class ProgramState:
     `changes`, relations of sizes.
 
     `fast_math`: the fast-math flags of all its functions; `fmad`: whether a product and a sum are
-    one operation, where a function does not say.
+    one operation, where a function does not say; `promotes_as_cute`: whether results of arithmetic
+    have CuTe DSL's dtypes.
     `unlaunched`: for each kernel call without a launch so far, the error for it.  `unrolled`: the
     number of iterations of compile-time loops.  `writes`: the number of events so far that may have
     changed tensors: writes, launches and beginnings of loops.  `roots`: for a view that begins
@@ -127,6 +128,7 @@ class ProgramState:
     target: Target = "cpu"
     fast_math: tuple[str, ...] = ()
     fmad: bool | None = None
+    promotes_as_cute: bool = False
     kernels: dict[tuple[object, int], ops.Function] = field(default_factory=dict)
     relations: list[Relation] = field(default_factory=list)
     sources: dict[object, Source] = field(default_factory=dict)

@@ -20,6 +20,7 @@ from ferrule.language.lowering.python.expressions import decide, evaluate
 from ferrule.language.lowering.python.return_annotations import annotation_of
 from ferrule.language.lowering.python.statements import execute
 from ferrule.language.lowering.tensors import whole_tensors
+from ferrule.language.marks import promotes_as_cute
 from ferrule.language.source import read_source
 from ferrule.specs import Signature, Sym
 from ferrule.specs.binding import Path
@@ -63,6 +64,7 @@ def lower_program(
     state = ProgramState(dict(signature.symbols), target, returns=returns, name=signature.name)
     state.places = places
     state.fast_math, state.fmad = fast_math, fmad
+    state.promotes_as_cute = promotes_as_cute(function)
     state.witness = witness or state.witness
     state.sources[function] = source
     state.witness.add_function(function)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops
-from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.context import Lowering, is_library
 from ferrule.language.lowering.numbers.coercion import (
     as_number,
     at_compile_time,
@@ -19,9 +19,10 @@ from ferrule.language.lowering.numbers.coercion import (
     is_complex,
     is_python_number,
     operand,
+    plain,
 )
 from ferrule.language.lowering.numbers.tables import BITWISE, OF_BOOLS, SIGNS, SIZE_BINARY
-from ferrule.language.promotion import NoCommonType, promote, rank
+from ferrule.language.promotion import NoCommonType, promote, promote_as_cute, rank, strong
 from ferrule.language.values import ComplexNumber, Number
 from ferrule.specs import Boolean, Compound, DType, Float32, Float64, Int32, Int64, Numeric
 from ferrule.specs.expr import ExprOp, make
@@ -57,6 +58,33 @@ def common(low: Lowering, left: Any, right: Any, sign: str, node: ast.AST) -> tu
     return convert(low, lhs, dtype), convert(low, rhs, dtype)
 
 
+def _operands(
+    low: Lowering, left: Any, right: Any, sign: str, node: ast.AST
+) -> tuple[Number, Number]:
+    """Both operands of an arithmetic operation, as numbers of one dtype."""
+    if not low.state.promotes_as_cute or is_library(low.frame.source):
+        return common(low, left, right, sign, node)
+    left, right = plain(left), plain(right)
+    dtypes = _strong(left, right), _strong(right, left)
+    if dtypes[0] is None or dtypes[1] is None:
+        return common(low, left, right, sign, node)
+    try:
+        dtype = promote_as_cute(dtypes[0], dtypes[1])
+    except NoCommonType:
+        return common(low, left, right, sign, node)
+    lhs, rhs = (as_number(low, each, node, dtype) for each in (left, right))
+    return convert(low, lhs, dtype), convert(low, rhs, dtype)
+
+
+def _strong(value: Any, other: Any) -> DType | None:
+    """The dtype of a number in CuTe DSL, beside another one; None for what is no number."""
+    if isinstance(value, (Number, Numeric)):
+        return value.dtype if isinstance(value, Number) else type(value)
+    if not isinstance(value, (bool, int, float)):
+        return None
+    return strong(value, _strong(other, 0) or Int32)
+
+
 def _wider(left: DType, right: DType) -> str:
     if left.is_narrow or right.is_narrow:
         return "convert the float of 8 bits: fe.Float32(x)"
@@ -86,7 +114,7 @@ def arithmetic(low: Lowering, name: ops.BinaryOp, left: Any, right: Any, node: a
         return cast("Number", complexes.arithmetic(low, name, left, right, node))
     if name == "and":
         left, right = _mask(left, right), _mask(right, left)
-    lhs, rhs = common(low, left, right, SIGNS.get(name, name), node)
+    lhs, rhs = _operands(low, left, right, SIGNS.get(name, name), node)
     if name == "div" and lhs.dtype.kind != "float":
         lhs, rhs = convert(low, lhs, Float32), convert(low, rhs, Float32)
     if name in BITWISE and lhs.dtype.kind == "float":
