@@ -407,3 +407,57 @@ def test_what_the_module_of_cute_dsl_has_is_there() -> None:
     import ferrule.cutlass.utils as utils
 
     assert fe.utils.LayoutEnum is utils.LayoutEnum
+
+
+def test_a_tuple_is_no_leaf_to_find() -> None:
+    assert fe.find((1, (2, 3)), 3) == (1, 1) and fe.find((1, 2), 3) is None
+    with pytest.raises(TypeError, match=r"find\(t, x\): x is one leaf, .* but got \(1, \(2, 3\)\)"):
+        fe.find(3, (1, (2, 3)))
+
+
+def test_what_a_run_time_value_has_is_asked_as_in_python() -> None:
+    @fe.jit
+    def asked(a: fe.Tensor, out: fe.Tensor):
+        x = a[0]
+        out[0] = hasattr(a, "shape") and not hasattr(a, "shapes")
+        out[1] = hasattr(x, "dtype") and not hasattr(x, "shape") and hasattr(a.load(), "reduce")
+        out[2] = getattr(a, "shapes", (7,))[0] + getattr(a, "shape", (0,))[0]
+        out[3] = getattr(x, "dtype", None) is fe.Float32
+
+    out = np.zeros(4, np.int32)
+    asked(np.zeros(5, np.float32), out)
+    assert out.tolist() == [1, 1, 12, 1]
+
+
+def test_a_field_of_a_struct_is_read_by_its_pointer() -> None:
+    @fe.struct
+    class Shared:
+        count: fe.Int32
+
+    @fe.kernel
+    def wrong(out: fe.Tensor):
+        storage = fe.utils.SmemAllocator().allocate(Shared)
+        storage.count = 5
+        out[0] = out[1] + storage.count
+
+    @fe.jit
+    def host(out: fe.Tensor):
+        wrong(out).launch(grid=1, block=1)
+
+    with pytest.raises(fe.CompileError, match=r"is read by its pointer: field\.ptr\.load\(\)"):
+        fe.compile(host, vector(fe.Int32), options=CPU)
+
+
+def test_structs_are_made_where_annotations_are_texts() -> None:
+    @fe.struct
+    class Shared:
+        count: fe.Int32
+        data: fe.struct.Align[fe.struct.MemRange[fe.Float32, 8], 16]
+
+    assert Shared.size_in_bytes() == 48
+    kind = fe.Int32
+    with pytest.raises(TypeError, match=r"Bad\.x is the text 'kind', which cannot be evaluated"):
+
+        @fe.struct
+        class Bad:
+            x: kind  # type: ignore[valid-type]

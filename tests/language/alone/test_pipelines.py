@@ -484,8 +484,8 @@ def test_a_launch_with_too_little_memory_gets_what_the_allocator_needs() -> None
 def test_fields_that_are_refused() -> None:
     wrong: dict[str, Any] = {
         "the field 'x' of S is 3": lambda: fe.struct(type("S", (), {"__annotations__": {"x": 3}})),
-        "the annotation of S.x is the text 'fe.Int32'": lambda: fe.struct(
-            type("S", (), {"__annotations__": {"x": "fe.Int32"}})
+        "the annotation of S.x is the text 'fe.Int3'": lambda: fe.struct(
+            type("S", (), {"__annotations__": {"x": "fe.Int3"}})
         ),
         "MemRange takes two values in brackets": lambda: fe.struct.MemRange[fe.Int32],
         "MemRange[Int32, -1]": lambda: fe.struct.MemRange[fe.Int32, -1],

@@ -84,7 +84,12 @@ def find_if(t: Any, pred_fn: Callable[[Any, Any], bool], hierarchical: bool = Tr
 
 
 def find(t: Any, x: Any, hierarchical: bool = True) -> Any:
-    """The position of the first leaf that equals x, else None; see `find_if`."""
+    """The position of the first leaf that equals x, else None; see `find_if`.
+
+    Raises TypeError for an x that is a tuple, as it is where the two arguments are exchanged.
+    """
+    if isinstance(x, tuple):
+        raise TypeError(f"find(t, x): x is one leaf, such as an int, but got {x}")
     return find_if(t, lambda item, _: bool(item == x), hierarchical)
 
 

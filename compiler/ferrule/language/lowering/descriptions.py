@@ -124,6 +124,8 @@ def usage_hint(value: object) -> str | None:
         return "take one of its items, such as x[0], or unpack it: x, y, z = ..."
     if isinstance(value, BoundMethod):
         return f"call it: .{value.name}()"
+    if hasattr(type(value), "data_ptr"):
+        return "a field of a struct in shared memory is read by its pointer: field.ptr.load()"
     if value is Ellipsis:
         return "write : for a whole tensor, a[:]"
     return None

@@ -6,6 +6,7 @@ A struct has its fields in order, each at a multiple of its alignment, as C lays
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -175,12 +176,21 @@ struct.  `SmemAllocator.allocate` gives a value of it in a kernel.
 
 def _annotations(cls: type) -> Iterator[tuple[str, Any]]:
     for name, kind in vars(cls).get("__annotations__", {}).items():
-        if isinstance(kind, str):
-            raise TypeError(
-                f"the annotation of {cls.__name__}.{name} is the text {kind!r}: structs cannot be "
-                "made in a module with `from __future__ import annotations`"
-            )
-        yield name, kind
+        yield name, _evaluated(cls, name, kind) if isinstance(kind, str) else kind
+
+
+def _evaluated(cls: type, name: str, text: str) -> Any:
+    """The field of an annotation that is a text, as in a module with `from __future__ import
+    annotations`."""
+    module = sys.modules.get(cls.__module__)
+    try:
+        return eval(text, {} if module is None else dict(vars(module)), dict(vars(cls)))
+    except Exception as error:
+        raise TypeError(
+            f"the annotation of {cls.__name__}.{name} is the text {text!r}, which cannot be "
+            f"evaluated with the names of the module {cls.__module__}: {type(error).__name__}: "
+            f"{error}; leave `from __future__ import annotations` away, or name its types there"
+        ) from None
 
 
 def _range_of(field: Any, pointer: Any) -> Any:

@@ -11,6 +11,7 @@ import inspect
 import types
 from typing import Any, Final
 
+from ferrule.compiler.errors import CompileError
 from ferrule.language.dependencies.mutable import ATOMS
 from ferrule.language.faces import maths
 from ferrule.language.faces.base import IntTuple, OutsideKernel, Shape, Stride, Tile, printf
@@ -176,14 +177,30 @@ def apply(
     return _apply_object(low, callee, args, kwargs, node)
 
 
+def _attribute(low: Lowering, callee: Any, args: list[Any], node: ast.Call) -> tuple[Any] | None:
+    """`getattr(x, name)`; of a run-time value also with a default, and `hasattr`."""
+    fits = len(args) in (2, 3) and isinstance(args[1], str)
+    if callee is builtins.getattr and fits and len(args) == 2:
+        return (records.attribute(low, args[0], args[1], node),)
+    if not fits or not isinstance(args[0], RUN_TIME) or (len(args) == 3 and callee is hasattr):
+        return None
+    try:
+        value = records.attribute(low, args[0], args[1], node)
+    except CompileError:
+        return (False,) if callee is builtins.hasattr else (args[2],)
+    return (True,) if callee is builtins.hasattr else (value,)
+
+
 def _apply_object(
     low: Lowering, callee: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 ) -> Any:
     """The value of a call of a compile-time object that is no function of the language."""
     if callee is super:
         return _super(low, args, kwargs, node)
-    if callee is builtins.getattr and len(args) == 2 and isinstance(args[1], str) and not kwargs:
-        return records.attribute(low, args[0], args[1], node)
+    if (callee is builtins.getattr or callee is builtins.hasattr) and not kwargs:
+        found = _attribute(low, callee, args, node)
+        if found is not None:
+            return found[0]
     if isinstance(callee, DType):
         return conversions.convert_to(low, callee, args, kwargs, node)
     if any(isinstance(each, ConstantTable) for each in args) and callee in _TAKE_ITEMS:
