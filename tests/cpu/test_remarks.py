@@ -102,6 +102,17 @@ def many(a: fe.Tensor, b: fe.Tensor, places: fe.Tensor, m: fe.Tensor, out: fe.Te
     b[:] = a[:] * 2  # elements
 
 
+def pairs(a, b):
+    for i in range(b.shape[0]):  # pairs
+        b[i] = a[2 * i] + a[(i << 1) + 1] + a[i * i]
+
+
+def test_steps_of_several_elements_are_said():
+    loop = at(remarks_of(pairs, VECTOR, VECTOR), pairs, "# pairs")
+    assert "it reads a in steps of 2 elements; it reads a at places that are" in loop.text
+    assert "b " not in loop.text
+
+
 def test_each_loop_has_its_reason():
     out = fe.make_fake_compact_tensor(fe.Float32, (8,))
     found = remarks_of(many, VECTOR, VECTOR, PLACES, MATRIX, out)

@@ -8,7 +8,7 @@ from typing import Final
 
 from ferrule.compiler.artefacts import Location
 from ferrule.language.checks.places import Places
-from ferrule.language.codegen.facts.spine import coefficient
+from ferrule.language.codegen.facts.spine import multiple
 from ferrule.language.ir import ops
 from ferrule.language.ir.facts import all_ops
 from ferrule.language.ir.types import TensorType
@@ -45,6 +45,7 @@ def _found(
     body: ops.Region, index: ops.Value | None, places: Places, known: Mapping[ops.Value, int]
 ) -> Iterator[Apart]:
     degrees: dict[ops.Value, int | None] = dict(known)
+    constants: dict[ops.Value, int] = {}
     numbers: dict[ops.Value, ops.Value] = {}  # the complex tensor of a view of its parts
     for op in all_ops(body):
         match op:
@@ -58,6 +59,8 @@ def _found(
             case ops.If():
                 degrees.update(dict.fromkeys(op.results))
                 continue
+            case ops.Constant(result, int(value)):
+                constants[result] = value
             case ops.View(result, tensor, ()) if is_view_of_parts(result, tensor):
                 numbers[result] = tensor
             case ops.Load(_, tensor, indices):
@@ -70,7 +73,7 @@ def _found(
             continue  # the thread of a loop's iterations is one and the same
         if isinstance(op, ops.SimpleOp) and op.result not in known:
             operands = [degrees.get(value, 0) for value in op.operands]
-            degree = coefficient(op, _X, operands)
+            degree = multiple(op, _X, operands, constants)
             if degree != 0:
                 degrees[op.result] = degree
 
@@ -104,5 +107,7 @@ def _apart(
             return
         case [(1, stride)]:
             yield Apart(tensor.hint, writes, stride, at)
+        case [(int(factor), int(stride))]:
+            yield Apart(tensor.hint, writes, factor * stride, at)
         case _:
             yield Apart(tensor.hint, writes, None, at)
