@@ -231,6 +231,28 @@ def test_a_default_is_a_number_that_another_call_gives(gpu: FakeCuda, hosts: Mod
         assert taken(first, second) == right
 
 
+def test_a_number_that_was_kept_is_none_of_the_call(gpu: FakeCuda, hosts: ModuleType) -> None:
+    """It was made by the first recording, and the second one gets it."""
+
+    def host(x: Any, p: float, kept: Any = {}) -> None:  # noqa: B006
+        first = kept.setdefault("p", p)
+        rows, n = x.shape
+        hosts.scaled[(rows,)](x, x, x, x, n, n, 2 * first, BLOCK=128)
+
+    def decides(x: Any, p: float, kept: Any = {}) -> None:  # noqa: B006
+        first = kept.setdefault("p", p)
+        rows, n = x.shape
+        hosts.scaled[(rows,)](x, x, x, x, n if first > 0.3 else 2 * n, n, 1.0, BLOCK=128)
+
+    one, other = [recorded(host, zeros(3, 40), p) for p in (0.5, 0.25)]
+    function = one.compile(other, **HOW)
+    with pytest.raises(ValueError, match="but got p = 0.125"):
+        function(tensor(3, 40)[0], 0.125)
+    one, other = [recorded(decides, zeros(3, 40), p) for p in (0.5, 0.25)]
+    with pytest.raises(fe.CompileError, match="is compared after it, at test_floats_followed.py"):
+        one.compile(other, **HOW)
+
+
 INTEGERS: dict[str, Callable[[int, int], int]] = {
     "itself": lambda k, _: k,
     "a product": lambda k, n: k * n,

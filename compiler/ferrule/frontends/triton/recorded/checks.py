@@ -51,7 +51,18 @@ def require_same(
 
 
 def check_reads(reading: Reading) -> None:
-    """Raises CompileError if the host function read what a recording cannot follow."""
+    """Raises CompileError if the host function read what a recording cannot follow, or keeps a
+    number of the recording."""
+    late = reading.log.kept()
+    if late is not None:
+        raise CompileError(
+            Diagnostic(
+                f"a number of the recording is compared after it, at {late}: the host function "
+                "keeps it, and later calls depend on earlier ones",
+                hint="record with a new object, without what was kept: a default that is a list or "
+                "a dict, a global variable",
+            )
+        )
     for read in reading.log.reads[:1]:
         raise CompileError(
             Diagnostic(

@@ -29,7 +29,16 @@ from ferrule.frontends.triton.recorded.nodes import (
 from ferrule.frontends.triton.recorded.sizes import Sizes
 from ferrule.frontends.triton.traced.knowledge import OPPOSITE, SWAPPED, Knowledge, needed
 from ferrule.specs import Condition, Dim, Requirement, Scalar, Sym, symbols_of
-from ferrule.specs.conditions import Comparison, Computed, FloatExpr, FloatRelation, Real, as_float
+from ferrule.specs.conditions import (
+    Comparison,
+    Computed,
+    FloatExpr,
+    FloatRelation,
+    Real,
+    as_float,
+    evaluate_float,
+    holds,
+)
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import make
 
@@ -69,15 +78,26 @@ class Following:
             return None
         return found
 
-    def real(self, trees: Sequence[Tree | None]) -> FloatExpr | None:
+    def real(self, trees: Sequence[Tree | None], values: Sequence[float]) -> FloatExpr | None:
         """The float that was made in this way in all recordings, of what a call gives; None for one
-        that is the same in every call, or was made in several ways."""
+        that is the same in every call, was made in several ways, or of numbers that were kept."""
         first = trees[0]
         if first is None or self.alone or any(each != first for each in trees):
             return None
         if not self._open(first):
             return None
-        return self._real(first)
+        found = self._real(first)
+        if found is None:
+            return None
+        made = (evaluate_float(found, *self._given(at)) for at in range(len(self.logs)))
+        same = all(Real.of(a) == Real.of(b) for a, b in zip(made, values, strict=True))
+        return found if same else None
+
+    def _given(self, at: int) -> tuple[dict[Sym, int], dict[str, float]]:
+        """The sizes and floats of a recording."""
+        known = {**self.sizes.symbols, **self.sizes.numbers}
+        floats = {name: self.logs[at].values[Leaf(name, FLOAT)] for name in self.floats}
+        return {symbol: each[at] for symbol, each in known.items()}, floats
 
     def pin(self, trees: Sequence[Tree | None], values: Sequence[Any], what: str) -> None:
         """A call is one in which these numbers are what they were in a recording."""
@@ -174,6 +194,9 @@ class Following:
         if left is None or right is None or self.alone:
             return self._points(at, leaves)
         relation = FloatRelation(each.op, left, right)  # type: ignore[arg-type]
+        symbols, floats = self._given(at)
+        if holds(relation, symbols, None, floats) is not each.outcome:  # of a number that was kept
+            return self._points(at, leaves)
         return [relation if each.outcome else ~relation]
 
     def _points(self, at: int, leaves: Sequence[Leaf]) -> list[Condition]:

@@ -58,6 +58,17 @@ class Log:
     escaped: dict[Leaf, str] = field(default_factory=dict)
     reads: list[Read] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
+    ended: int | None = None
+    """The number of comparisons at the end of the recording."""
+
+    def end(self) -> None:
+        """The recording ends: who uses its numbers later has kept them."""
+        self.ended = len(self.compared)
+
+    def kept(self) -> str | None:
+        """The place where a number of the recording was compared after it; None if none was."""
+        late = [] if self.ended is None else self.compared[self.ended :]
+        return late[0].where if late else None
 
     def escape(self, tree: Tree) -> None:
         """The number itself was taken."""

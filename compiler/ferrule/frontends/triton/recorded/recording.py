@@ -256,6 +256,7 @@ def _recording(target: str, fixed_data: bool, around: Any) -> Iterator[Launches]
         ):
             yield found
     finally:
+        reading.log.end()
         found._around = None
         found._makers.clear()
         if fixed_data:

@@ -247,7 +247,7 @@ class Together:
             return self.followed(trees, tuple(known), what)
         if all(isinstance(each, float) for each in known):
             trees = [each.trees.get(name) for each in self.launches]
-            found = self.following.real(trees)
+            found = self.following.real(trees, known)
             if found is not None or len({*map(repr, known)}) > 1:
                 return Free(specs.Float32, found)
             self.following.pin(trees, known, what)

@@ -348,7 +348,8 @@ class Whole:
             Diagnostic(
                 f"{self.name}: {name} of {launch.kernel.name} is {values[0]!r} in one recording "
                 f"and {values[1]!r} in another, which is no argument of the host function",
-                hint="record it with the same number each time, or give the number as an argument",
+                hint="record it with the same number each time, or give the number as an argument; "
+                "of arguments + - * / and math.sqrt are followed, and nothing else",
             )
         )
 
