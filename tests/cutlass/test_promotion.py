@@ -116,6 +116,23 @@ def test_masks_and_comparisons_are_as_before() -> None:
     assert out.tolist() == [0x5EADBEEF, 0xDEADBEEF, 1, (1 << 32) - 1]
 
 
+def test_python_numbers_alone_have_their_own_dtypes() -> None:
+    @cute.jit
+    def moved(out: fe.Tensor):
+        def inner(place):
+            x, y = place
+            return x, y + 1
+
+        layout = fe.make_composed_layout(inner, (1, 0), fe.make_identity_layout((8, 4)))
+        out[0] = layout(0)[0] * 10 + layout(9)[1]
+        places = fe.make_identity_tensor((4, 2))
+        out[1] = places[1, 1][0] + 2 * places[1, 1][1] - True
+
+    out = np.zeros(2, np.int32)
+    moved(out)
+    assert out.tolist() == [12, 2]
+
+
 def test_another_promotion_is_an_error() -> None:
     with pytest.raises(fe.CompileError, match='promotion of shifted must be "ferrule" or "cute"'):
         fe.jit(promotion="c")(shifted)  # type: ignore[call-overload]

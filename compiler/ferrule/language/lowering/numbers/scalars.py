@@ -78,11 +78,16 @@ def _operands(
 
 def _strong(value: Any, other: Any) -> DType | None:
     """The dtype of a number in CuTe DSL, beside another one; None for what is no number."""
-    if isinstance(value, (Number, Numeric)):
-        return value.dtype if isinstance(value, Number) else type(value)
-    if not isinstance(value, (bool, int, float)):
-        return None
-    return strong(value, _strong(other, 0) or Int32)
+    if isinstance(value, bool | int | float):
+        return strong(value, _typed(other) or Int32)
+    return _typed(value)
+
+
+def _typed(value: Any) -> DType | None:
+    """The dtype of a number that has one by itself."""
+    if isinstance(value, Number):
+        return value.dtype
+    return type(value) if isinstance(value, Numeric) else None
 
 
 def _wider(left: DType, right: DType) -> str:
