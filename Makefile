@@ -55,7 +55,7 @@ clean:
 define check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers $(JOBS)
 	$(BIN)/python -m pytest -n $(JOBS) -rsfE
 endef
 
