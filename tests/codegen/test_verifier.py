@@ -62,6 +62,17 @@ def test_symbols_belong_to_the_program() -> None:
     refused("no symbol of the program: n", params=(value(vector(Float32, n)),))
 
 
+def test_symbols_that_a_function_makes_get_their_values() -> None:
+    n = sym_int()
+    size = ops.Size(value(Int64), n)
+    reads = replace(host("broken", (), ops.Region((size,))), symbols={n: "n"}, made=frozenset({n}))
+    with pytest.raises(VerifierError, match="@broken reads n, and no op gives it a value"):
+        verify(reads)
+    one, made = constant(Int64)
+    body = ops.Region((made, ops.Define(n, one), size))
+    verify(replace(reads, host=replace(reads.host, body=body)))
+
+
 @pytest.mark.parametrize(
     ("op", "dtype"),
     [("neg", Boolean), ("not", Float32), ("exp", Int32), ("sqrt", Int32)],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from typing import Any
 
 import numpy as np
@@ -285,6 +286,56 @@ def test_unused_tensors_are_not_made() -> None:
         fe.empty_like(a)
 
     assert "alloc" not in text(unused.function, vector())
+
+
+NEW = "fe.empty((n,), fe.Float32)"
+ROWS = "fe.shrink(fe.empty((n + 5,), fe.Float32), n + 2)"
+PROTOTYPES = {
+    "size": ("fe.empty((n, 4), fe.Float32)", "fe.size(t)", 12),
+    "shape": ("fe.empty((n, 4), fe.Float32)", "t.shape[0]", 3),
+    "rows": ("fe.shrink(fe.zeros((9, 2), fe.Float32), n)", "t.shape[0]", 3),
+    "rows of rows": (f"fe.shrink({ROWS}, n)", "fe.size(t)", 3),
+    "rows of a parameter": ("fe.shrink(fe.empty_like(o), n)", "t.shape[0]", 3),
+    "another like it": (f"fe.zeros_like({NEW})", "t.shape[0] * 2", 6),
+    "a size of it": (f"fe.zeros(({NEW}.shape[0] * 2,), fe.Float32)", "t.shape[0]", 6),
+    "a stride": ("fe.empty((2, n), fe.Float32)", "t.stride[0]", 3),
+}
+"""A tensor, a number of its layout, and the number that it is for an n of 3."""
+
+
+@pytest.mark.parametrize("made", PROTOTYPES)
+def test_a_tensor_whose_sizes_alone_are_used_has_them(made: str) -> None:
+    """In a value, in a loop's end, in the grid of a launch, and in a tensor's shape."""
+    tensor, size, expected = PROTOTYPES[made]
+    source = f"""
+import ferrule as fe
+
+@fe.kernel
+def mark(o):
+    o[fe.arch.block_idx()[0]] = 1.0
+
+@fe.jit
+def used(o: fe.Tensor, p: fe.Tensor, n: fe.Int32):
+    t = {tensor}
+    for i in range({size}):
+        o[i] = 1.0
+    mark(p).launch(grid={size}, block=1)
+    r = fe.zeros(({size},), fe.Float32)
+    for i in range({size}):
+        r[i] = 2.0
+    return {size}, r
+"""
+    names: dict[str, Any] = {}
+    filename = f"<{made}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    exec(compile(source, filename, "exec"), names)
+    o, p = np.zeros((2, 16), np.float32)
+    for function in (names["used"], compiled(names["used"], vector(), vector(), fe.Int32)):
+        o[:] = p[:] = 0
+        found, r = function(o, p, 3)
+        assert found == expected
+        assert o.sum() == p.sum() == expected
+        assert np.from_dlpack(r).tolist() == [2.0] * expected
 
 
 def test_what_cannot_be_made_says_why() -> None:

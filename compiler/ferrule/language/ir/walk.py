@@ -6,10 +6,12 @@ place where its work is due; `drive` runs them with an explicit stack.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import Final, TypeAlias, TypeGuard, get_args
 
 from ferrule.language.ir import ops
+from ferrule.language.ir.types import TensorType
+from ferrule.specs import Sym, symbols_of
 
 Work: TypeAlias = "Generator[Work, None, None]"
 
@@ -48,3 +50,21 @@ def merged_by(op: ops.Op) -> Iterator[tuple[ops.Value, ops.Value]]:
             for each in (op.initial, op.body.yields):
                 yield from zip(each, op.carried, strict=True)
             yield from zip(op.carried, op.results, strict=True)
+
+
+def symbols_read(function: ops.Function) -> set[Sym]:
+    """The symbols that a function's ops read: in sizes, and in the types of tensors, but for those
+    that the op itself gives their values."""
+    found: set[Sym] = set(_in_types(function.params))
+    for op in function.facts.ops:
+        if isinstance(op, ops.Size):
+            found.update(symbols_of(op.dim))
+        found |= {*_in_types((*op.operands, *op.defined))} - {*op.symbols}
+    return found
+
+
+def _in_types(values: Iterable[ops.Value]) -> Iterator[Sym]:
+    for value in values:
+        if isinstance(value.type, TensorType):
+            for dim in (*value.type.shape, *value.type.strides):
+                yield from symbols_of(dim)

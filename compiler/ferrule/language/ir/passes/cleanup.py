@@ -10,25 +10,32 @@ from dataclasses import replace
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.rewrite import with_regions
-from ferrule.language.ir.walk import Work, drive, is_plain
+from ferrule.language.ir.walk import Work, drive, is_plain, symbols_read
+from ferrule.specs import Sym
 
 
 def remove_unused(program: ops.Program) -> ops.Program:
-    """The program without unused pure ops and results of branches.  Effects and loops stay."""
-    return replace(
-        program,
-        kernels=tuple(_function(kernel) for kernel in program.kernels),
-        host=_function(program.host),
-    )
+    """The program without unused pure ops and results of branches.  Effects and loops stay.
+
+    An op that gives symbols their values stays if anything left reads one of them.  That is known
+    when everything else is gone: so such programs are gone through twice.
+    """
+    kernels = tuple(_function(kernel, set(program.made)) for kernel in program.kernels)
+    host = _function(program.host, set(program.made))
+    if program.made:
+        host = _function(
+            host, {symbol for each in (*kernels, host) for symbol in symbols_read(each)}
+        )
+    return replace(program, kernels=kernels, host=host)
 
 
-def _function(function: ops.Function) -> ops.Function:
+def _function(function: ops.Function, symbols: set[Sym]) -> ops.Function:
     done: list[ops.Region] = []
-    drive(_region(function.body, set(), done))
+    drive(_region(function.body, {*symbols}, done))
     return replace(function, body=done.pop())
 
 
-def _region(region: ops.Region, used: set[ops.Value], done: list[ops.Region]) -> Work:
+def _region(region: ops.Region, used: set[ops.Value | Sym], done: list[ops.Region]) -> Work:
     """Appends the region without unused ops to `done`; `used` gains the operands of its ops."""
     used |= set(region.yields)
     kept: list[ops.Op] = []
@@ -53,7 +60,7 @@ def _region(region: ops.Region, used: set[ops.Value], done: list[ops.Region]) ->
     done.append(ops.Region(tuple(reversed(kept)), region.yields))
 
 
-def _without_results(op: ops.If, used: set[ops.Value]) -> ops.If:
+def _without_results(op: ops.If, used: set[ops.Value | Sym]) -> ops.If:
     """A branch without unused results."""
     wanted = [i for i, result in enumerate(op.results) if result in used]
     if len(wanted) == len(op.results):
@@ -66,6 +73,6 @@ def _without_results(op: ops.If, used: set[ops.Value]) -> ops.If:
     return replace(op, results=results, then=then, otherwise=otherwise)
 
 
-def _is_needed(op: ops.Op, used: set[ops.Value]) -> bool:
-    """Whether an op has a visible effect, or its result is used."""
-    return bool(op.regions) or op.is_seen or not used.isdisjoint(op.defined)
+def _is_needed(op: ops.Op, used: set[ops.Value | Sym]) -> bool:
+    """Whether an op has a visible effect, or its result or a symbol that it defines is used."""
+    return bool(op.regions) or op.is_seen or not used.isdisjoint((*op.defined, *op.symbols))

@@ -117,7 +117,7 @@ from ferrule.language.ir.rules import threads as thread_rules
 from ferrule.language.ir.rules.arithmetic import holds
 from ferrule.language.ir.scalars import INTEGERS
 from ferrule.language.ir.types import HandleType, TensorType, Type
-from ferrule.language.ir.walk import Work, drive, is_plain
+from ferrule.language.ir.walk import Work, drive, is_plain, symbols_read
 from ferrule.specs import Boolean, Dim, DType, Int32, Int64, symbols_of
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.dtypes import Kind
@@ -144,6 +144,18 @@ def verify(program: ops.Program) -> None:
         raise VerifierError(f"@{program.name} has a result or a Return, but not both")
     if not program.made <= program.symbols.keys():
         raise VerifierError(f"@{program.name} makes a symbol that it does not have")
+    if program.made:
+        _check_made(program)
+
+
+def _check_made(program: ops.Program) -> None:
+    """Every made symbol that something reads has an op that gives it its value: the variable that
+    stands for it is 0 before."""
+    given = {symbol for op in program.host.facts.ops for symbol in op.symbols}
+    for function in (*program.kernels, program.host):
+        for symbol in program.made & symbols_read(function) - given:
+            name = program.symbols[symbol]
+            raise VerifierError(f"@{function.name} reads {name}, and no op gives it a value")
 
 
 @dataclass(slots=True)
