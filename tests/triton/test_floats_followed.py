@@ -334,6 +334,23 @@ def test_what_was_none_or_a_flag_is_joined(gpu: FakeCuda, hosts: ModuleType) -> 
         assert launch.block[0] == 32 * warps
 
 
+def test_a_part_whose_size_is_an_argument(gpu: FakeCuda, hosts: ModuleType) -> None:
+    def host(x: Any, k: int) -> None:
+        part = x[:, :k]
+        hosts.squares[(part.shape[0],)](part, x, part.stride(0), part.shape[1], BLOCK=128)
+
+    one, other = [recorded(host, zeros(*shape), k) for k, shape in ((7, ENDS[0]), (9, ENDS[1]))]
+    function = one.compile(other, general=True, **HOW)
+    for k in (7, 8, 50):
+        gpu.clear()
+        function(tensor(4, 50)[0], k)
+        numbers = [int.from_bytes(each, "little") for each in gpu.launches()[0].parameters[2:4]]
+        assert numbers == [50, k]
+    for k in (51, -1):
+        with pytest.raises(ValueError, match="has no other case"):
+            function(tensor(4, 50)[0], k)
+
+
 def test_the_memory_of_a_tensor_is_no_size(hosts: ModuleType) -> None:
     def host(x: Any) -> None:
         rows, n = x.shape

@@ -107,11 +107,11 @@ class Together:
             if not self._is_constant(name) and all(map(is_torch, values)):
                 yield name, [recorded(name, each) for each in values]
 
-    def read_tensors(self, made: Collection[int] = ()) -> None:
-        """Find the views among the arguments, and the symbols of their sizes; of views of memory
-        that is `made` by the host function, nobody asks for them."""
+    def read_tensors(self, known: Collection[int] = ()) -> None:
+        """Find the views among the arguments, and the symbols of their sizes; of views of `known`
+        memory, of which the kernel gets the address alone, nobody asks for them."""
         for name, each in self.tensors():
-            self.views[name] = self._view(name, each, is_made=each[0].storage in made)
+            self.views[name] = self._view(name, each, is_known=each[0].storage in known)
 
     def numbers(self) -> dict[str, Dim | float | bool | Free]:
         """The numbers among the arguments: expressions over sizes, constants, free ones."""
@@ -227,7 +227,7 @@ class Together:
                 )
         return values[0]
 
-    def _view(self, name: str, each: Sequence[Recorded], *, is_made: bool) -> View:
+    def _view(self, name: str, each: Sequence[Recorded], *, is_known: bool) -> View:
         first, what = each[0], f"{self.kernel.name}: {name}"
         for other in each[1:]:
             if (other.dtype, len(other.shape)) != (first.dtype, len(first.shape)):
@@ -235,7 +235,7 @@ class Together:
                     f"{what} is a tensor of {first.dtype.name} with {len(first.shape)} dims in one "
                     f"recording, and of {other.dtype.name} with {len(other.shape)} in another"
                 )
-        if is_made:
+        if is_known:
             return View(tensor_like(name, each), tuple(each))
         return View(tensor_over(name, each, self.sizes), tuple(each))
 

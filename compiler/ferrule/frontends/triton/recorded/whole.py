@@ -148,7 +148,7 @@ class Whole:
         self.sizes.closed = True
         self._take_numbers(numbers)
         for launch in self.launches:
-            launch.read_tensors(self.hosts[0].made)
+            launch.read_tensors({*self.hosts[0].made, *self.tensors})
 
     def _free_numbers(self) -> list[FreeNumber]:
         """The numbers that callers give: those that differ between the recordings."""
