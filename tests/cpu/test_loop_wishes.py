@@ -217,3 +217,24 @@ def test_llvm_says_nothing_of_stores_under_a_condition(capfd: pytest.CaptureFixt
     )
     assert out[:7].tolist() == [0, 1, 7, 2, 5, 8, 16]
     assert capfd.readouterr().err == ""
+
+
+def test_llvm_says_nothing_of_checks_in_loops_of_threads(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    @fe.kernel
+    def reverse(a):
+        t = fe.arch.thread_idx()[0]
+        row = fe.arch.alloc_smem(fe.Float32, 64)
+        row[t] = a[t]
+        fe.arch.sync_threads()
+        a[t] = row[63 - t]
+
+    def host(a):
+        reverse(a).launch(grid=1, block=64)
+
+    a = np.arange(64, dtype=np.float32)
+    example = fe.make_fake_compact_tensor(fe.Float32, (fe.sym_int(),))
+    fe.compile(host, example, options="--target cpu --enable-checks")(a)
+    assert a.tolist() == [float(each) for each in range(63, -1, -1)]
+    assert capfd.readouterr().err == ""

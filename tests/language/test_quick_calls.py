@@ -219,3 +219,35 @@ def test_narrow_floats_of_other_formats_are_other_functions() -> None:
         a = np.zeros(1, np.float32)
         rounded(a, dtype(given))
         assert a[0] == given  # the first format has nothing so large
+
+
+LARGE: dict[str, tuple[Any, Any]] = {
+    "list": ([0.0] * 100_000, 99_999),
+    "dict": (dict.fromkeys(range(5000), 0.0), 4999),
+    "ndarray": (np.zeros(5000), 4999),
+    "list in a tuple": (([0.0] * 5000,), 4999),
+    "objects": (np.array([0.0] * 5000, object), 4999),
+    "items that marshal cannot write": ([fe.Float32(0.0)] * 5000, 4999),
+}
+
+
+@pytest.mark.parametrize("kind", LARGE)
+def test_changes_inside_of_large_values_are_noticed(kind: str) -> None:
+    held, place = LARGE[kind]
+    items = held[0] if isinstance(held, tuple) else held
+
+    @fe.jit
+    def given(o: fe.Tensor, table: fe.Constexpr, at: fe.Constexpr) -> None:
+        o[0] = (table[0] if isinstance(table, tuple) else table)[at]
+
+    @fe.jit
+    def outside(o: fe.Tensor) -> None:
+        o[0] = items[place]
+
+    o = np.zeros(1)
+    for expected in (0.0, 1.0, -0.0, 2.0):
+        items[place] = expected
+        for call in (lambda: given(o, held, place), lambda: outside(o)):
+            o[0] = 9.0
+            call()
+            assert str(o[0]) == str(expected)

@@ -90,11 +90,11 @@ def test_each_number_at_the_ends(facts: dict[str, int]) -> None:
         ({"min": 5, "divisibility": 4}, 8),
         ({"max": -3, "divisibility": 2}, -4),
         ({"min": -9, "max": 9}, 1),
-        ({"divisibility": 8}, 1),
+        ({"divisibility": 8}, 8),
     ],
     ids=str,
 )
-def test_a_symbol_that_no_stride_tells_is_in_its_bounds(facts: dict[str, int], value: int) -> None:
+def test_a_symbol_that_no_stride_tells_fits_its_facts(facts: dict[str, int], value: int) -> None:
     param = Tensor("a", (1,), Float32, strides=(sym_int(symbol="s", **facts),), device="cpu")
     always, sometimes = Both(param), Both(Optional("a", param))
     assert always.taken(sized(1, strides=(77,))) == value

@@ -7,7 +7,7 @@ A symbol is *bare* where it is a whole dim, not a part of an expression.
 - A stride has no meaning in a dim of size 0 or 1, or in a tensor without elements.  So a symbol
   that occurs only in strides binds at the first stride that has a meaning in this call; strides of
   parameters that are always present come before strides of optional ones.  If no stride has a
-  meaning, the symbol is 1, or where its bounds exclude that, the value in them that is nearest.
+  meaning, the symbol is 1, or the nearest value that its bounds and its divisibility allow.
 - A symbol that is never bare is solved from the first expression that can be inverted.
 - A symbol that occurs only in optional parameters binds in the first one that is present.  An
   expression can use such a symbol only where one of these parameters is present.

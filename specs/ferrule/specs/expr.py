@@ -128,9 +128,8 @@ class Sym(_Arithmetic):
 
     @property
     def fallback(self) -> int:
-        """The value in a call that tells none: 1, or the value in its bounds that is nearest."""
-        if not self.bounds:
-            return 1
+        """The value in a call that tells none: 1, or the nearest that its bounds and its
+        divisibility allow."""
         low, high = self.interval()
         first = -(-builtins.max(1, low) // self.divisibility) * self.divisibility
         return first if first <= high else high // self.divisibility * self.divisibility

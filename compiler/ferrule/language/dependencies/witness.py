@@ -17,7 +17,7 @@ from functools import cache, partial
 from typing import Any, Final
 
 from ferrule.language.dependencies.guards import ABSENT, Guard, new_guard
-from ferrule.language.dependencies.snapshots import MOST, may_change, snapshot
+from ferrule.language.dependencies.snapshots import may_change, snapshot
 from ferrule.specs.deferred import dataclass
 
 MISSING: Final = object()
@@ -93,11 +93,15 @@ class _Fact:
         return self.watch is not None and self.watch(guard)
 
 
+MOST_GUARDED: Final = 4096
+"""The items of a container that a guard keeps; a larger one is compared by its snapshot."""
+
+
 def _watch_inside(guard: Guard, value: Any, depth: int = 0) -> bool:
     """Add the condition that a value's contents are unchanged to a guard, if they can change."""
     if not may_change(value):
         return True
-    if depth > 8 or type(value) not in (tuple, list, dict) or len(value) > MOST:
+    if depth > 8 or type(value) not in (tuple, list, dict) or len(value) > MOST_GUARDED:
         return False
     if type(value) is dict:
         pairs = tuple(value.items())

@@ -81,9 +81,12 @@ def _is_small(body: ops.Region) -> bool:
     """Whether LLVM certainly unrolls a few vectors of iterations.
 
     A store under a condition becomes a branch for each element of a vector: such a loop is not
-    unrolled, and after an unroll hint LLVM prints a warning to standard error.
+    unrolled, and after an unroll hint LLVM prints a warning to standard error.  So it is after one
+    that may end the kernel: what `--enable-checks` adds leaves the loop.
     """
     every = list(all_ops(body))
+    if any("fails" in op.effects for op in every):
+        return False
     branches = (op for op in every if isinstance(op, ops.If))
     stores = any(isinstance(op, ops.Store) for branch in branches for op in _inside(branch))
     return len(every) <= FEW_OPS and not stores

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import ast
 import itertools
-import marshal
-import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,7 +14,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from ferrule.language.dependencies.snapshots import MOST
 from ferrule.language.folding import scalars as folded
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType
@@ -159,7 +156,6 @@ def _table(low: Lowering, base: Any, name: str, node: ast.AST) -> ConstantTable:
     if parts is not None:
         return replace(_table(low, parts, name, node), is_complex=True)
     dtype, shape, data = _packed(low, base, name, node)
-    _note(low, base, data)
     known = low.state.tables
     known[data] = len(data)
     most = _MOST_BYTES[low.state.target]
@@ -173,21 +169,6 @@ def _table(low: Lowering, base: Any, name: str, node: ast.AST) -> ConstantTable:
     strides = compact_strides(shape, tuple(reversed(range(len(shape)))))
     type_ = TensorType(dtype, shape, strides, max(_ALIGN, dtype.itemsize))
     return ConstantTable(low.builder.table(type_, data, name), (), name)
-
-
-def _note(low: Lowering, base: Any, data: bytes) -> None:
-    """Let direct calls compare a table that is too large to be compared like other values."""
-    if len(data) > MOST or (not isinstance(base, np.ndarray) and len(base) > MOST):
-        low.state.witness.add_fact("table", base, partial(_content, base))
-
-
-def _content(base: Any) -> object:
-    if isinstance(base, np.ndarray):
-        return base.dtype, base.shape, base.tobytes()
-    try:
-        return marshal.dumps(base, 2)  # later formats tell which objects are shared
-    except ValueError:
-        return pickle.dumps(base)
 
 
 def _packed(
