@@ -120,7 +120,6 @@ OF_TORCH: dict[str, Callable[[Any], Any]] = {
     "like a part": lambda x: torch().empty_like(parts(x)).stride(0),
     "split": lambda x: x.split(x.shape[1] % 64, 1)[0].shape[1] if x.shape[1] % 64 else 7,
     "as_strided": lambda x: x.as_strided((x.shape[1] % 64,), (1,)).shape[0],
-    "random numbers": lambda x: torch().rand(x.shape[1] % 64).shape[0],
     "a key": lambda x: {(3, 40): 1, (5, 104): 1}.get(tuple(x.shape), 2),
     "a case": lambda x: matched(x.shape),
     "a text": lambda x: len(str(tuple(x.shape))) - len(str(x.shape[1])),

@@ -73,3 +73,17 @@ def check_reads(reading: Reading) -> None:
                 "it; or where it is the same in every call, recording(fixed_data=True)",
             )
         )
+
+
+def check_drawn(generators: Sequence[str]) -> None:
+    """Raises CompileError if the host function drew random numbers of one of these."""
+    if generators:
+        raise CompileError(
+            Diagnostic(
+                f"the host function draws random numbers, or sets a seed: {', '.join(generators)} "
+                "is another one after it; each call would have the numbers of the recording",
+                expected="a host function of sizes and arguments alone",
+                hint="draw the number in a function around it, and give it as an argument; or "
+                "where it is the same in every call, recording(fixed_data=True)",
+            )
+        )

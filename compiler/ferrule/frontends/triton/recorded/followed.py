@@ -14,13 +14,15 @@ from collections.abc import Callable, Mapping
 from math import ceil, floor
 from typing import Any, Final
 
-from ferrule.frontends.triton.recorded.log import Compared, Log, place
+from ferrule.frontends.triton.recorded.log import Log
 from ferrule.frontends.triton.recorded.nodes import OPERATIONS, Leaf, Node, Tree, is_float, made
 from ferrule.frontends.triton.recorded.numbers.base import (
     Number,
     are_numbers,
     fill,
+    fill_alone,
     fill_comparisons,
+    name_of_kind,
     number_of,
     taken,
 )
@@ -69,7 +71,7 @@ class Followed(Number):
     def _divided(self, by: Any) -> None:
         """A division by zero raises."""
         if isinstance(by, Followed):
-            self.log.compared.append(Compared("eq", by.tree, 0, by.number == 0, place()))
+            self.log.compare("eq", by.tree, 0, by.number == 0)
 
     def _compared(self, op: str, other: Any) -> Any:
         plain = number_of(other)
@@ -79,7 +81,7 @@ class Followed(Number):
         if isinstance(plain, float):
             op, plain = of_integers(op, plain)
         right = other.tree if isinstance(other, Followed) else plain
-        self.log.compared.append(Compared(op, self.tree, right, outcome, place()))
+        self.log.compare(op, self.tree, right, outcome)
         return outcome
 
     def __index__(self) -> int:
@@ -114,6 +116,15 @@ class Followed(Number):
             self._escape()
             return round(self.number, *digits)
         return self
+
+    def __dlpack__(self, **how: Any) -> Any:
+        """By this `torch.tensor` takes what is no number to it; a float has no type of its own
+        there, and none of these."""
+        self._escape()
+        return sys.modules["numpy"].array(self.number).__dlpack__(**how)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
 
     def bit_length(self) -> Any:
         """See `int`."""
@@ -195,7 +206,7 @@ class Ratio(Float):
         if isinstance(other, Number) or not whole or number_of(self.bottom) <= 0:
             return super()._compared(op, other)
         right = made("mul", _tree(self.bottom), int(plain))
-        self.log.compared.append(Compared(op, _tree(self.top), right, outcome, place()))
+        self.log.compare(op, _tree(self.top), right, outcome)
         return outcome
 
 
@@ -248,7 +259,7 @@ def _ratio(top: Any, bottom: Any, log: Log) -> Any:
     if not all(type(each) is int for each in plain):
         return combined("fdiv", top, bottom, log)
     if isinstance(bottom, Followed):  # a division by zero raises
-        log.compared.append(Compared("eq", bottom.tree, 0, plain[1] == 0, place()))
+        log.compare("eq", bottom.tree, 0, plain[1] == 0)
     return Ratio(plain[0] / plain[1], top, bottom, log)
 
 
@@ -290,3 +301,8 @@ def _operator(name: str, *, swapped: bool = False) -> Callable[..., Any]:
 
 fill(Followed, "add sub mul floordiv mod or and xor lshift rshift pow", _operator)
 fill_comparisons(Followed)
+fill_alone(Followed, "pos neg abs invert ceil floor trunc round truediv rtruediv divmod rdivmod")
+name_of_kind(Followed, "int")
+for _kind in (Ratio, Logarithm):
+    fill_alone(_kind, "ceil floor trunc")
+    name_of_kind(_kind, "float")

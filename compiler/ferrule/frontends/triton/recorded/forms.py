@@ -38,7 +38,9 @@ def form_of_made(name: str, of: Callable[[Any], Form | None], args: Any, named: 
         return compact(form.shape) if form is not None and _is_compact(form) else None
     if name in _FACTORIES:
         given = args[1:] if name.startswith("new_") else args
-        return compact(listed(given or [named.get("size", ())]))
+        shape = listed(given or [named.get("size", ())])
+        _ = [size >= 0 for size in shape]  # of a negative one PyTorch raises
+        return compact(shape)
     write = _WRITERS.get(name)
     form = of(args[0]) if write is not None or name in _KEEP else None
     if form is None or write is None:
@@ -85,10 +87,17 @@ def _is_compact(form: Form) -> bool:
 def _viewed(form: Form, given: Sequence[Any]) -> Form:
     """`view`, `reshape`: one size may be left to PyTorch."""
     shape = list(listed(given))
-    if -1 in map(plain, shape):
-        at = next(at for at, size in enumerate(shape) if plain(size) == -1)
-        shape[at] = _left(list(form.shape), [each for each in shape if plain(each) != -1])
+    left = list(map(is_left, shape))
+    if True in left:
+        at = left.index(True)
+        shape[at] = _left(list(form.shape), shape[:at] + shape[at + 1 :])
     return compact(shape)
+
+
+def is_left(size: Any) -> bool:
+    """Whether a size is -1, which is no size: PyTorch decides it.  A call is compared for it, and
+    for being no other negative number, which PyTorch refuses."""
+    return not size >= 0 and bool(size == -1)
 
 
 def _left(sizes: list[Any], said: Sequence[Any]) -> Any:
@@ -116,7 +125,7 @@ def product(sizes: Sequence[Any]) -> Any:
 def _expanded(form: Form, given: Sequence[Any]) -> Form:
     shape, new = listed(given), len(listed(given)) - len(form.shape)
     old = [(1, 0)] * new + list(zip(form.shape, form.strides, strict=True))
-    sizes = [was if plain(size) == -1 else size for size, (was, _) in zip(shape, old, strict=True)]
+    sizes = [was if is_left(size) else size for size, (was, _) in zip(shape, old, strict=True)]
     pairs = zip(sizes, old, strict=True)
     steps = [step if same(size, was) or size == was else 0 for size, (was, step) in pairs]
     return Form(tuple(sizes), tuple(steps))
@@ -182,6 +191,7 @@ def _selected(form: Form, given: Sequence[Any]) -> Form:
 
 def _strided(form: Form, given: Sequence[Any]) -> Form:
     steps = zip(given[0], given[1], strict=True)
+    _ = [number >= 0 for number in (*given[0], *given[1])]
     _ = 1 + sum((size - 1) * step for size, step in steps) <= product(form.shape)
     return Form(tuple(given[0]), tuple(given[1]))
 

@@ -21,8 +21,15 @@ _READS: Final = {
     "numpy": "the numbers",
     "__array__": "the numbers",
     "__dlpack__": "the numbers",
+    "__repr__": "the numbers",
     "data_ptr": "the address",
+    "__cuda_array_interface__": "the address",
+    "is_set_to": "the memory",
+    "_is_view": "the memory",
+    "_base": "the memory",
 }
+_SHARES: Final = ("numpy", "__array__", "__dlpack__")
+_ADDRESSES: Final = ("data_ptr", "__cuda_array_interface__")
 _MEMORY: Final = ("untyped_storage", "storage", "_typed_storage", "set_")
 """Functions that give the memory of a tensor, which has a size of its own."""
 _FILLED: Final = frozenset(
@@ -111,16 +118,16 @@ def _noticed(torch: Any, reading: Reading, func: Any, given: Any, result: Any) -
         reading.read("the offset", first)
     if name in _MEMORY:
         _take_memory(reading, first)
-    if name == "data_ptr" or (name in _READS and reading.is_derived(first)):
+    if name in _ADDRESSES or (name in _READS and reading.is_derived(first)):
         reading.read(_READS[name], first)
-    elif name in _READS:  # who has the memory may write to it, and nobody sees that
+    elif name in _SHARES:  # who has the memory may write to it, and nobody sees that
         reading.share(first, name)
     return result
 
 
 def _take_memory(reading: Reading, tensor: Any) -> None:
     """Of memory that the caller gives, nothing but its tensor is known."""
-    if not reading.is_made(tensor):
+    if reading.is_derived(tensor):
         reading.read("the memory", tensor)
     for each in reading.sizes(tensor, "shape", tensor.shape):
         if isinstance(each, Number):

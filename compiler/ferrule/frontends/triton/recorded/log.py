@@ -44,6 +44,10 @@ class Asked:
     where: str
 
 
+_running: Final[list[Any]] = []
+"""The logs of the recordings that run now."""
+
+
 @dataclass(slots=True, eq=False)
 class Log:
     """What a host function did with sizes: their values, comparisons, and sizes whose number was
@@ -58,12 +62,29 @@ class Log:
     escaped: dict[Leaf, str] = field(default_factory=dict)
     reads: list[Read] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
+    hashed: bool = False
+    """Whether a number was a key, as of `lru_cache`."""
     ended: int | None = None
     """The number of comparisons at the end of the recording."""
 
+    def begin(self) -> None:
+        """The recording begins."""
+        _running.append(self)
+
     def end(self) -> None:
         """The recording ends: who uses its numbers later has kept them."""
+        _running.remove(self)
         self.ended = len(self.compared)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it has ended, and no other recording runs: what was kept is a plain number."""
+        return self.ended is not None and not _running
+
+    def compare(self, op: str, left: Tree, right: Tree, outcome: bool) -> None:
+        """Numbers were compared."""
+        if not self.is_idle:
+            self.compared.append(Compared(op, left, right, outcome, place()))
 
     def kept(self) -> str | None:
         """The place where a number of the recording was compared after it; None if none was."""
@@ -72,12 +93,15 @@ class Log:
 
     def escape(self, tree: Tree) -> None:
         """The number itself was taken."""
+        if self.is_idle:
+            return
         for leaf in leaves_of(tree):
             self.escaped.setdefault(leaf, place())
 
     def ask(self, tree: Tree, frame: Any) -> None:
         """C code that this frame calls asks for the number."""
-        self.asked.append(Asked(_call(frame), tree, place()))
+        if not self.is_idle:
+            self.asked.append(Asked(_call(frame), tree, place()))
 
     def forgive(self, frame: Any) -> None:
         """It is a function that is watched, which this frame calls: it took no number."""

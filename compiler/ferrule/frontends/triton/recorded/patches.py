@@ -12,7 +12,7 @@ from ferrule.frontends.triton.facts import WARP
 from ferrule.frontends.triton.installed import triton
 from ferrule.frontends.triton.recorded.numbers.base import plain
 from ferrule.frontends.triton.recorded.reading import tensors_in
-from ferrule.frontends.triton.recorded.tensors import Recorded, recorded
+from ferrule.frontends.triton.recorded.tensors import Recorded, is_torch, recorded
 from ferrule.specs.deferred import dataclass
 
 _ALLOCATES: Final = frozenset({"empty", "empty_like", "empty_strided", "new_empty"})
@@ -29,6 +29,9 @@ the last one."""
 
 _READ_BY: Final = ("data_dependent_output", "dynamic_output_shape")
 """Tags of operations whose result, or its shape, follows from the numbers in tensors."""
+
+_RANDOM: Final = "nondeterministic_seeded"
+"""The tag of operations that draw random numbers."""
 
 Told = Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], None]
 
@@ -182,12 +185,37 @@ class Written:
     is_computed: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Data:
+    """What an operation of PyTorch does with the numbers in tensors: those that it `takes` and
+    `makes`, new ones and those that it writes; whether it reads numbers, and whether what it makes
+    is random, or was in the memory before."""
+
+    name: str
+    takes: list[Any]
+    makes: list[Any]
+    reads: bool = False
+    is_random: bool = False
+    is_left: bool = False
+
+
+def _data(name: str, func: Any, args: Any, kwargs: Mapping[str, Any], result: Any) -> Data:
+    made = [*tensors_in(result), *_written_by(func, args, kwargs)]
+    tags = {str(each).rpartition(".")[2] for each in func.tags}
+    # Of a tensor that is filled with a number, what it was is no part; but the number may be one.
+    of_tensor = args[1:] if name in _WITHOUT_DATA else args
+    taken = tensors_in([*of_tensor, *kwargs.values()])
+    return Data(
+        name, list(taken), made, not tags.isdisjoint(_READ_BY), _RANDOM in tags, name in _ALLOCATES
+    )
+
+
 def operations_told(
     told: Callable[[str, Recorded, Written], None],
-    of_data: Callable[[bool, list[Any], list[Any]], None],
+    of_data: Callable[[Data], None],
 ) -> Any:
     """A context in which `told` is called for each tensor that an operation of PyTorch writes, and
-    `of_data` with the tensors that it takes and makes, and whether it reads their numbers."""
+    `of_data` with what it does with the numbers in tensors."""
     torch = sys.modules.get("torch")
     if torch is None:
         return contextlib.nullcontext()
@@ -199,10 +227,7 @@ def operations_told(
         ) -> Any:
             result = func(*args, **(kwargs or {}))
             name = func.__name__.partition(".")[0]
-            if name not in _WITHOUT_DATA:
-                reads = any(str(each).rpartition(".")[2] in _READ_BY for each in func.tags)
-                taken = tensors_in([*args, *(kwargs or {}).values()])
-                of_data(reads, list(taken), list(tensors_in(result)))
+            of_data(_data(name, func, args, kwargs or {}, result))
             for each in _written_by(func, args, kwargs or {}):
                 told(name, recorded("a tensor", each), _written(name, args, is_new=False))
             if name not in _VIEWS:
@@ -237,5 +262,6 @@ def _written(name: str, args: tuple[Any, ...], *, is_new: bool) -> Written:
     if name in _ALLOCATES:
         return Written(is_new)
     if name in _FILLS or name in _FILLS_WITH:
-        return Written(is_new, _FILLS[name] if name in _FILLS else args[-1])
+        value = _FILLS[name] if name in _FILLS else args[-1]
+        return Written(is_new, value) if not is_torch(value) else Written(is_new, is_computed=True)
     return Written(is_new, is_computed=True)

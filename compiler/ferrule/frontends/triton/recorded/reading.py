@@ -27,7 +27,7 @@ class Reading:
     """The tensors that a host function has met.
 
     `names` are those that it was given, `others` those that it made, in their order, and `derived`
-    the memory of those whose numbers follow from something that a caller gives, by its identity;
+    the memory of those whose numbers are no constants of the host function, by its identity;
     `made` is that which it made, `shapes` how the sizes were made with which it did; `shared` is
     memory that others than PyTorch may write to, by the function that gave it.  `forms` are those
     of tensors that functions made, None where nothing is known, and `whole` of the memory.
@@ -43,6 +43,8 @@ class Reading:
     shared: dict[int, str] = field(default_factory=dict)
     forms: dict[int, Form | None] = field(default_factory=dict)
     whole: dict[int, Form] = field(default_factory=dict)
+    random: dict[int, str] = field(default_factory=dict)
+    """Memory of random numbers, with the function of PyTorch that drew them."""
 
     def given(self, name: str, value: Any) -> Any:
         """An argument of the host function as it gets it."""
@@ -122,8 +124,14 @@ class Reading:
 
     def read(self, what: str, tensor: Any) -> None:
         """Something of a tensor was read that sizes do not tell."""
-        name = self.names.get(id(tensor), "a tensor")
+        by = self.drawn_by(tensor)
+        other = f"a tensor of random numbers, by torch's {by}," if by else "a tensor"
+        name = self.names.get(id(tensor), other)
         self.log.reads.append(Read(f"{what} of {name}", place()))
+
+    def read_by(self, what: str, function: str) -> None:
+        """Something was read by this function, of which PyTorch tells nobody."""
+        self.log.reads.append(Read(f"{what} by {function}", place()))
 
     def share(self, tensor: Any, function: str) -> None:
         """A function gave the memory of a tensor to others than PyTorch."""
@@ -140,12 +148,23 @@ class Reading:
         else:
             self.log.compared.append(Compared("eq", tree, number.number, True, place()))
 
-    def derive(self, tensors: Iterator[Any]) -> None:
-        """The numbers in these tensors follow from something that a caller gives."""
+    def derive(self, tensors: Iterator[Any], random: str = "") -> None:
+        """The numbers in these tensors follow from something that a caller gives, or are `random`,
+        by this function."""
         for each in tensors:
             self.derived.add(_storage(each))
+            if random:
+                self.random.setdefault(_storage(each), random)
             with sys.modules["torch"]._C.DisableTorchFunction():
                 self.kept.append(each.untyped_storage())
+
+    def drawn_by(self, tensor: Any) -> str:
+        """The function of PyTorch that drew the numbers in a tensor; empty if none did."""
+        return self.random.get(_storage(tensor), "")
+
+    def settle(self, storage: int) -> None:
+        """All of this memory is filled with one number, which is the same in every call."""
+        self.derived.discard(storage)
 
     def shape(self, tensor: Any, sizes: Sequence[Any]) -> None:
         """A tensor was made with these sizes."""

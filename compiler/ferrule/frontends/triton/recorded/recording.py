@@ -21,9 +21,16 @@ from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.triton.levels import Specialise
 from ferrule.frontends.triton.offline import architectures
 from ferrule.frontends.triton.recorded.calls import sizes_taken
-from ferrule.frontends.triton.recorded.checks import General, check_general, check_reads
+from ferrule.frontends.triton.recorded.checks import (
+    General,
+    check_drawn,
+    check_general,
+    check_reads,
+)
 from ferrule.frontends.triton.recorded.functions import functions_watched
+from ferrule.frontends.triton.recorded.hosts.drawn import asked_of_memory, states
 from ferrule.frontends.triton.recorded.hosts.host import Filled, Host
+from ferrule.frontends.triton.recorded.hosts.kept import caches_forgotten
 from ferrule.frontends.triton.recorded.hosts.parameters import Given, given_to, givens
 from ferrule.frontends.triton.recorded.launch import RecordedLaunch
 from ferrule.frontends.triton.recorded.patches import launches_told, operations_told
@@ -50,7 +57,6 @@ class Launches(Watching):
     _given: list[Given] = field(default_factory=list)
     _results: list[Any] | None = None
     _name: str = ""
-    _fixed_data: bool = False
 
     def __getitem__(self, number: int) -> RecordedLaunch:
         return self._launches[number]
@@ -61,7 +67,7 @@ class Launches(Watching):
     def __iter__(self) -> Iterator[RecordedLaunch]:
         return iter(self._launches)
 
-    def call(self, function: Callable[..., _Result], *args: Any, **kwargs: Any) -> _Result:
+    def call(self, function: Callable[..., _Result], /, *args: Any, **kwargs: Any) -> _Result:
         """Call a host function while its launches are recorded: its tensors are the inputs of the
         recording, under the names of its parameters, and what it returns are the results.
 
@@ -81,7 +87,10 @@ class Launches(Watching):
         name = getattr(function, "__name__", "")
         self._name = name if name.isidentifier() else ""
         given_to(self._reading, given)
-        result = function(*given.args, **given.kwargs)
+        try:
+            result = function(*given.args, **given.kwargs)
+        finally:
+            self._end()
         several = result if isinstance(result, tuple | list) else (result,)
         self._results = [] if result is None else list(several)
         return result
@@ -167,6 +176,7 @@ class Launches(Watching):
         ]
         self._check_foreign(frozenset(each.storage for each in found if each is not None))
         check_reads(self._reading)
+        check_drawn(self._changed)
         made, shapes = frozenset(self._reading.made), self._reading.shapes
         trees = [() if each is None else self._reading.trees(each) for each in results or ()]
         called = self._given, self._called
@@ -247,16 +257,22 @@ def _recording(target: str, fixed_data: bool, around: Any) -> Iterator[Launches]
     (arch, *_) = architectures(target)
     found = Launches(_fixed_data=fixed_data, _around=around)
     reading = found._reading
+    reading.log.begin()
     try:
         with (
             launches_told(found._launch, arch),
             operations_told(found._operation, found._of_data),
             functions_watched(reading),
             sizes_taken(),
+            asked_of_memory(reading),
         ):
+            found._drawn = states()
             yield found
+            if not found._called:
+                found._end()
     finally:
         reading.log.end()
+        caches_forgotten(reading.log)
         found._around = None
         found._makers.clear()
         if fixed_data:

@@ -21,6 +21,7 @@ from ferrule.frontends.triton.recorded.forms import (
     fits,
     form_of_made,
     has_shape,
+    is_left,
     product,
     same,
 )
@@ -35,6 +36,8 @@ _OF_DTYPE: Final = frozenset(
     "__len__ storage_offset data_ptr nbytes is_contiguous".split()
 )
 """Functions that give a number or a bool that follows from no size, or that is followed."""
+_OF_DIMS: Final = frozenset("permute transpose swapaxes swapdims unsqueeze squeeze flatten".split())
+"""Views whose numbers name dims: another one is another view."""
 
 
 def name_of(func: Any) -> str:
@@ -68,9 +71,17 @@ def _compare(reading: Reading, name: str, tensor: Any, args: Sequence[Any], kwar
     elif name in ("narrow", "narrow_copy", "select"):
         # What lies beyond the end is an error of PyTorch.
         _hold(reading, *args[1:3], *kwargs.values())
+        if name == "narrow" and len(args) == 4:
+            size = reading.sizes(tensor, "shape", tensor.shape)[plain(args[1])]
+            _ = args[3] >= 0, (size if plain(args[2]) < 0 else 0) + args[2] + args[3] <= size
     elif name in ("view", "reshape"):
-        _divided(reading, tensor, args[1:] or tuple(kwargs.values()))
-    elif name == "squeeze":
+        _divided(reading.sizes(tensor, "shape", tensor.shape), args[1:] or tuple(kwargs.values()))
+    elif name == "unflatten" and len(args) == 3:
+        _hold(reading, args[1])
+        _divided([reading.sizes(tensor, "shape", tensor.shape)[plain(args[1])]], args[2:])
+    elif name in _OF_DIMS:
+        _hold(reading, *numbers_in([*args[1:], *kwargs.values()]))
+    if name == "squeeze":
         for size in reading.sizes(tensor, "shape", tensor.shape):
             _ = size == 1
 
@@ -175,19 +186,21 @@ def _hold(reading: Reading, *numbers: Any) -> None:
             reading.hold(each)
 
 
-def _divided(reading: Reading, tensor: Any, shape: Sequence[Any]) -> None:
+def _divided(sizes: Sequence[Any], shape: Sequence[Any]) -> None:
     """A size that is left to PyTorch, -1, is a whole number, and without one the elements are as
     many: else it raises."""
     (first, *_) = shape or (None,)
     listed = first if isinstance(first, tuple | list) else shape
     if not all(isinstance(each, int) for each in listed):  # a view as another dtype
         return
-    if -1 not in map(plain, listed):
-        _ = product(reading.sizes(tensor, "shape", tensor.shape)) == product(listed)
+    said = [each for each in listed if not is_left(each)]
+    if len(said) == len(listed):
+        _ = product(sizes) == product(listed)
         return
-    left = list(reversed(reading.sizes(tensor, "shape", tensor.shape)))
+    left = list(reversed(sizes))
     by: Any = 1
-    for number in (each for each in listed if plain(each) > 0):
+    for number in said:
+        _ = number > 0  # of nothing, each number is what is left
         same = next((at for at, size in enumerate(left) if plain(size) == plain(number)), None)
         if same is None:
             by = by * number

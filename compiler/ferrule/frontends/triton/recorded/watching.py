@@ -10,12 +10,13 @@ from ferrule.compiler.errors import CompileError
 from ferrule.frontends.triton.recorded.bound import Asking, Followed
 from ferrule.frontends.triton.recorded.followed import trees_of
 from ferrule.frontends.triton.recorded.grids import asked_early
+from ferrule.frontends.triton.recorded.hosts.drawn import States, changed, states
 from ferrule.frontends.triton.recorded.hosts.host import Filled
 from ferrule.frontends.triton.recorded.launch import RecordedLaunch
 from ferrule.frontends.triton.recorded.log import frames
 from ferrule.frontends.triton.recorded.numbers.base import plain
 from ferrule.frontends.triton.recorded.numbers.floats import Float
-from ferrule.frontends.triton.recorded.patches import Written
+from ferrule.frontends.triton.recorded.patches import Data, Written
 from ferrule.frontends.triton.recorded.reading import Reading
 from ferrule.frontends.triton.recorded.tensors import Recorded, is_torch, recorded
 from ferrule.specs.deferred import dataclass
@@ -39,6 +40,10 @@ class Watching:
     _makers: dict[int, Any] = field(default_factory=dict)
     _foreign: dict[int, str] = field(default_factory=dict)
     _called: bool = False
+    _fixed_data: bool = False
+    _drawn: States = field(default_factory=dict)
+    """The generators of random numbers before the host function."""
+    _changed: list[str] = field(default_factory=list)
 
     def _launch(self, kernel: Any, grid: Any, args: tuple[Any, ...], more: dict[str, Any]) -> None:
         for each in (*args, *more.values()):
@@ -77,12 +82,15 @@ class Watching:
             inner = frame if not _is_ours(frame) else inner
         return self
 
-    def _of_data(self, reads: bool, tensors: list[Any], results: list[Any]) -> None:
-        """An operation of PyTorch that `reads` numbers in tensors, or derives others of them."""
-        if self._reading.is_derived(*tensors):
-            if reads and tensors:
-                self._reading.read("the numbers", tensors[0])
-            self._reading.derive(iter(results))
+    def _of_data(self, data: Data) -> None:
+        """An operation of PyTorch that reads numbers in tensors, or makes others of them."""
+        open_ones = [each for each in data.takes if self._reading.is_derived(each)]
+        if open_ones and data.reads:
+            self._reading.read("the numbers", open_ones[0])
+        drawn = (self._reading.drawn_by(each) for each in open_ones)
+        random = data.name if data.is_random else next(filter(None, drawn), "")
+        if open_ones or data.is_random or data.is_left:
+            self._reading.derive(iter(data.makes), random)
 
     def _operation(self, operation: str, written: Recorded, kind: Written) -> None:
         """An operation of PyTorch; the memory that it wrote is kept, so that no other has its
@@ -94,8 +102,14 @@ class Watching:
             self._makers.setdefault(storage, self._maker())
         if kind.value is not None and written.is_whole:
             self._fills.append(Filled(storage, kind.value, len(self._launches)))
+            self._reading.settle(storage)
         elif kind.is_computed or kind.value is not None:
             self._computed.setdefault(storage, operation)
+
+    def _end(self) -> None:
+        """The host function has returned."""
+        if not self._fixed_data:
+            self._changed = changed(self._drawn, states())
 
     def _forget(self) -> None:
         """What was made until now is the caller's, not the host function's."""
@@ -103,6 +117,7 @@ class Watching:
         self._computed.clear()
         self._fills.clear()
         self._reading.log.reads.clear()
+        self._drawn = states()
 
 
 def _early(launch: RecordedLaunch) -> Mapping[Hashable, Asking]:

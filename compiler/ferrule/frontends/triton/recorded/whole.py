@@ -206,7 +206,15 @@ class Whole:
         each = [one for host in self.hosts if (one := host.results[at]) is not None]
         what = f"{self.name}: result {at}"
         if first.storage not in self.hosts[0].made:
-            raise CompileError(f"{what} is a tensor that the caller gives: leave it out")
+            raise CompileError(
+                Diagnostic(
+                    f"{what} is a tensor that the caller gives",
+                    expected="tensors that the host function makes",
+                    hint="the caller has it, written by the launches: leave it out, by "
+                    "compile(results=…) with the others, or () for none, or in a function around "
+                    "the host function that returns the others",
+                )
+            )
         if not all(one.is_compact and one.is_whole for one in each):
             raise CompileError(f"{what} is a part of a tensor: return the whole")
         if first.storage in self.tensors:
@@ -344,10 +352,11 @@ class Whole:
                     hint="record one more call, in which these are different numbers",
                 )
             )
+        other = next(each for each in values if repr(each) != repr(values[0]))
         raise CompileError(
             Diagnostic(
                 f"{self.name}: {name} of {launch.kernel.name} is {values[0]!r} in one recording "
-                f"and {values[1]!r} in another, which is no argument of the host function",
+                f"and {other!r} in another, which is no argument of the host function",
                 hint="record it with the same number each time, or give the number as an argument; "
                 "of arguments + - * / and math.sqrt are followed, and nothing else",
             )

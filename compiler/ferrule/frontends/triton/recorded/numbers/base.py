@@ -3,6 +3,7 @@ where the number itself is taken."""
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -64,6 +65,7 @@ class Number:
 
     def __hash__(self) -> int:
         self._escape()
+        self.log.hashed = self.log.hashed or not self.log.is_idle
         return hash(self.number)
 
     def __repr__(self) -> str:
@@ -144,8 +146,30 @@ def plain(value: Any) -> Any:
 def fill(kind: type, names: str, method: Callable[..., Any]) -> None:
     """Give a kind the operators of these names, from both sides."""
     for name in names.split():
-        setattr(kind, f"__{name}__", method(name))
-        setattr(kind, f"__r{name}__", method(name, swapped=True))
+        setattr(kind, f"__{name}__", _plain_if_kept(method(name)))
+        setattr(kind, f"__r{name}__", _plain_if_kept(method(name, swapped=True)))
+
+
+def fill_alone(kind: type, names: str) -> None:
+    """What the operators of one number, of these names, give of a number that was kept is plain."""
+    for name in names.split():
+        setattr(kind, f"__{name}__", _plain_if_kept(getattr(kind, f"__{name}__")))
+
+
+def _plain_if_kept(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method whose result has no history where the recording of its number has ended."""
+
+    @functools.wraps(method)
+    def found(self: Number, *others: Any) -> Any:
+        result = method(self, *others)
+        return plain(result) if self.log.is_idle else result
+
+    return found
+
+
+def name_of_kind(kind: type, plain: str) -> None:
+    """Give a kind the name that it has in errors of C code, which takes nothing but a plain one."""
+    kind.__name__ = f"number of a ferrule recording, of which {plain}() gives a plain one"
 
 
 def fill_comparisons(kind: type) -> None:

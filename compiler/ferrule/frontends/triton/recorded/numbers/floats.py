@@ -12,13 +12,15 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ferrule.frontends.triton.recorded.log import Compared, Log, place
+from ferrule.frontends.triton.recorded.log import Log
 from ferrule.frontends.triton.recorded.nodes import FLOAT, Leaf, Node, Tree, is_float
 from ferrule.frontends.triton.recorded.numbers.base import (
     Number,
     are_numbers,
     fill,
+    fill_alone,
     fill_comparisons,
+    name_of_kind,
     number_of,
     taken,
 )
@@ -133,9 +135,9 @@ def compared(log: Log, op: str, left: Tree, right: Tree, outcome: bool) -> None:
             left = left.left
     if isinstance(left, Node) and left.op == "float" and isinstance(right, Real):
         op, number = of_integers(op, right.number)
-        log.compared.append(Compared(op, left.left, number, outcome, place()))
+        log.compare(op, left.left, number, outcome)
     else:
-        log.compared.append(Compared(op, left, right, outcome, place()))
+        log.compare(op, left, right, outcome)
 
 
 def of_integers(op: str, number: float) -> tuple[str, int]:
@@ -162,7 +164,7 @@ def _is_exact(log: Log, other: Any) -> bool:
 def bound(log: Log, tree: Tree) -> None:
     """An integer is one that a float has without rounding."""
     for op, most in (("le", EXACT), ("ge", -EXACT)):
-        log.compared.append(Compared(op, tree, most, True, place()))
+        log.compare(op, tree, most, True)
 
 
 _OPERATORS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
@@ -200,3 +202,5 @@ def _number(name: str, *, swapped: bool = False) -> Callable[..., Any]:
 fill(Float, " ".join(FOLLOWED), _operator)
 fill(Float, " ".join(_OTHERS), _number)
 fill_comparisons(Float)
+name_of_kind(Float, "float")
+fill_alone(Float, "pos neg abs divmod rdivmod")
