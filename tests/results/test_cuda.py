@@ -96,7 +96,10 @@ def test_a_context_that_cannot_be_left_releases_them(fake_cuda: FakeCuda, memory
 
 
 def test_without_an_allocator_it_says_what_to_do(fake_cuda: FakeCuda) -> None:
-    message = "there is no allocator for a new tensor on cuda: in C and other languages register"
+    message = (
+        r"there is no allocator for a new tensor on cuda: in C and other languages register .*"
+        r"use_allocator\(allocate, free\) or ferrule\.cuda\.use_as_allocator\(\), or call with"
+    )
     with pytest.raises(RuntimeError, match=message):
         compiled(add_one)(floats(10))
 

@@ -62,6 +62,8 @@ class Status(IntEnum):
     MISALIGNED = 4
 
 
+_OF_GPU: Final = {"cuda": " or ferrule.cuda.use_as_allocator()"}
+"""What else registers an allocator for tensors on a device."""
 NO_VIEWS: Final = (
     "RuntimeError",
     "a result that is smaller than its capacity needs a newer apache-tvm-ffi, one that has "
@@ -83,7 +85,8 @@ def failures(
             "RuntimeError",
             f"there is no allocator for a new tensor on {device}: in C and other languages "
             f"register one by TVMFFIEnvSetDLPackManagedTensorAllocator; in Python by "
-            f"ferrule.runtime.use_allocator(allocate, free), or call with a torch tensor",
+            f"ferrule.runtime.use_allocator(allocate, free){_OF_GPU.get(device, '')}, or call with "
+            "a torch tensor",
         ),
         Status.NO_MEMORY: ("MemoryError", "there is no memory for a new tensor of {} bytes"),
         Status.MISALIGNED: (
