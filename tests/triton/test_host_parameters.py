@@ -183,7 +183,9 @@ def test_a_truth_value_is_that_of_its_recording(gpu: FakeCuda, hosts: ModuleType
     function(tensor(3, 40)[0], True)
     function(tensor(5, 60)[0], False)
     for shape, value in (((3, 40), False), ((4, 50), True)):
-        with pytest.raises(ValueError, match="is a recorded number, with the sizes"):
+        with pytest.raises(
+            ValueError, match="add one, or call with p and the sizes of one of them"
+        ):
             function(tensor(*shape)[0], value)
 
 

@@ -55,16 +55,21 @@ Case = dict[Condition, str]
 class Following:
     """The sizes of recordings and what was done with them; `compared` are the comparisons of each.
 
-    `alone`: conditions over numbers that are no sizes here are left out.  `integers` and `floats`
-    are arguments of the host function that callers give, by name.
+    `alone`: conditions over numbers that are no sizes here are left out.  `is_called`: all that the
+    host function did was seen.  `integers` and `floats` are arguments of the host function that
+    callers give, by name, `chosen` those that are what they were in the recording, and `_held` what
+    else holds in a call that is like a recording.
     """
 
     sizes: Sizes
     logs: Sequence[Log]
     compared: list[list[Compared]]
     alone: bool = False
+    is_called: bool = False
     integers: dict[str, Sym] = field(default_factory=dict)
     floats: dict[str, Scalar] = field(default_factory=dict)
+    chosen: list[str] = field(default_factory=list)
+    _held: dict[int, Case] = field(default_factory=dict)
     _dims: dict[Leaf, Dim | None] = field(default_factory=dict)
 
     def dim(self, trees: Sequence[Tree | None], values: Sequence[int]) -> Dim | None:
@@ -107,6 +112,49 @@ class Following:
             elif tree is not None:
                 self.compared[at].append(Compared("eq", tree, value, True, what))
 
+    def explain(self, trees: Sequence[Tree | None], values: Sequence[Any], found: Dim) -> None:
+        """A number whose values an expression has is that in a call, if it is what it was.
+
+        How the host function made it is not followed: of what it does, the recorded value is right
+        in a call that is like its recording, and the expression is so where it has this value.
+        """
+        if isinstance(found, int) or not self._is_made(trees, found):
+            return
+        for at, value in enumerate(values):
+            said = "the host function makes this number in a way that is not followed"
+            self._hold(at, Comparison("eq", found, value), said)
+
+    def _is_made(self, trees: Sequence[Tree | None], found: Dim) -> bool:
+        """Whether the host function may have made a number, for all that is known of it."""
+        is_one = self.alone and all(
+            tree == trees[0] for tree in trees
+        )  # of sizes that are not here
+        if any(tree is not None for tree in trees) and not is_one:
+            return True
+        taken = [leaf for log in self.logs for leaf in log.taken() if self._open(leaf)]
+        if all(map(self._is_general, taken)) and self._is_named(found):
+            return False
+        decided = [log.decided() for log in self.logs]
+        return self.is_called or bool(taken) or any(one != decided[0] for one in decided)
+
+    def choose(self, param: Scalar, recorded: Sequence[Any]) -> None:
+        """An argument is what it was in the recording that a call is like; so are all sizes, for
+        of what it is nobody is told."""
+        self.chosen.append(param.name)
+        for at, each in enumerate(recorded):
+            said = f"{param.name} is {each!r} in a recording"
+            is_value: Condition = (
+                FloatRelation("same", as_float(param), Real.of(each))
+                if param.dtype.kind == "float"
+                else Comparison("eq", param.value, int(each))
+            )
+            self._hold(at, is_value, said)
+            for symbol, sizes in self.sizes.symbols.items():
+                self._hold(at, Comparison("eq", symbol, sizes[at]), said)
+
+    def _hold(self, at: int, condition: Condition, said: str) -> None:
+        self._held.setdefault(at, {}).setdefault(condition, said)
+
     @property
     def _is_open(self) -> bool:
         """Whether anything differs between the recordings."""
@@ -114,7 +162,7 @@ class Following:
 
     def requirements(self) -> list[Requirement]:
         """What calls must be like."""
-        if not self._is_open:
+        if not self._is_open and not self._held:
             return []
         cases = [self._needed(self._case(at)) for at in range(len(self.logs))]
         shared = [each for each in cases[0] if all(each in case for case in cases)]
@@ -123,8 +171,14 @@ class Following:
         if all(left):
             several = [reduce(lambda a, b: a & b, case) for case in left]
             either = reduce(lambda a, b: a | b, dict.fromkeys(several))
-            found.append(Requirement(either, "the recordings have no call of this kind: add one"))
+            found.append(Requirement(either, self._said()))
         return found
+
+    def _said(self) -> str:
+        said = "the recordings have no call of this kind: add one"
+        if not self.chosen:
+            return said
+        return f"{said}, or call with {', '.join(self.chosen)} and the sizes of one of them"
 
     # ---- cases ----
 
@@ -142,7 +196,7 @@ class Following:
                 sides = replaced(each.left, pinned), replaced(each.right, pinned)
                 each = replace(each, left=sides[0], right=sides[1])
             case |= dict.fromkeys(self._conditions(at, each), said)
-        return case | self._of_numbers_taken(at)
+        return case | self._of_numbers_taken(at) | self._held.get(at, {})
 
     def _needed(self, case: Case) -> Case:
         """The conditions that follow neither from bounds of the symbols nor from others."""
@@ -165,12 +219,15 @@ class Following:
 
     def _is_general(self, leaf: Leaf) -> bool:
         named = self.sizes.general
-        if isinstance(named, bool):
-            return False
         if leaf.kind == FLOAT:
-            return leaf.of in named
+            return not isinstance(named, bool) and leaf.of in named
         dim = self._of_leaf(leaf)
-        return dim is not None and all(each.name in named for each in symbols_of(dim))
+        return dim is not None and self._is_named(dim)
+
+    def _is_named(self, dim: Dim) -> bool:
+        """Whether a person said that other sizes than the recorded ones do the same."""
+        named = self.sizes.general
+        return not isinstance(named, bool) and all(each.name in named for each in symbols_of(dim))
 
     def _conditions(self, at: int, each: Compared) -> list[Condition]:
         """A comparison with its outcome in one recording, as conditions over symbols."""

@@ -91,6 +91,10 @@ class Log:
         late = [] if self.ended is None else self.compared[self.ended :]
         return late[0].where if late else None
 
+    def decided(self) -> list[tuple[str, Tree, Tree, bool]]:
+        """The comparisons with their outcomes, wherever they are."""
+        return [(each.op, each.left, each.right, each.outcome) for each in self.compared]
+
     def escape(self, tree: Tree) -> None:
         """The number itself was taken."""
         if self.is_idle:

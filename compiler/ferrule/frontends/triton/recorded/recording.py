@@ -136,9 +136,10 @@ class Launches(Watching):
         sizes = general if isinstance(general, bool) else frozenset(general)
         logs = [each._reading.log for each in recordings]
         fills = self._same_fills(others)
+        is_called = all(each._called for each in recordings)
 
         def whole(covered: frozenset[Values] = frozenset()) -> Whole:
-            launches = together(several, config_of, sizes, covered, logs=logs)
+            launches = together(several, config_of, sizes, covered, logs=logs, is_called=is_called)
             named = name or self._name or launches[0].kernel.name
             return Whole(named, hosts, launches, fills, target, specialize, prune, fixed)
 

@@ -21,13 +21,14 @@ def together(
     covered: frozenset[Values] = frozenset(),
     *,
     logs: Sequence[Log] | None = None,
+    is_called: bool = False,
 ) -> list[Together]:
     """The launches of several recordings, one by one, over sizes that they share, for `Sizes` with
     `covered` and `general`.
 
     `several` has the launches of each recording, `logs` what their host functions did; without
-    them, what they did before their first launch.  Raises CompileError unless each has the same
-    kernels in the same order.
+    them, what they did before their first launch.  `is_called`: they were called by `call`.  Raises
+    CompileError unless each has the same kernels in the same order.
     """
     check_order(several)
     chosen = [configs(at) for at in range(len(several[0]))]
@@ -37,7 +38,7 @@ def together(
     before = [each.reading.log.compared[: each.seen] for each in firsts]
     found = [each.reading.log for each in firsts] if logs is None else logs
     compared = before if logs is None else [list(each.compared) for each in logs]
-    following = Following(sizes, found, compared, alone=logs is None)
+    following = Following(sizes, found, compared, logs is None, is_called)
     each = zip(*several, strict=True)
     return [Together(launches, following, chosen[at]) for at, launches in enumerate(each)]
 

@@ -165,7 +165,9 @@ class Together:
         if dim is not None:
             return dim
         self.following.pin(trees, values, what)
-        return self.sizes.following(values, what, grid=grid)
+        found = self.sizes.following(values, what, grid=grid)
+        self.following.explain(trees, values, found)
+        return found
 
     def _launched(self, at: int, version: Version) -> tuple[Sequence[int], Mapping[int, Tree]]:
         """The numbers of a recorded grid, and how they were made of sizes; a function gets the
@@ -248,8 +250,10 @@ class Together:
         if all(isinstance(each, float) for each in known):
             trees = [each.trees.get(name) for each in self.launches]
             found = self.following.real(trees, known)
-            if found is not None or len({*map(repr, known)}) > 1:
+            if found is not None:
                 return Free(specs.Float32, found)
             self.following.pin(trees, known, what)
+            if len({*map(repr, known)}) > 1:
+                return Free(specs.Float32)
         number: float | bool = self._same(name, known)
         return number

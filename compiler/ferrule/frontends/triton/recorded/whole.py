@@ -37,7 +37,7 @@ from ferrule.frontends.triton.recorded.views import Free, example_of, tensor_ove
 from ferrule.specs import Dim, NoneValue, Scalar, Signature, Tensor
 from ferrule.specs.conditions import FloatExpr, as_float
 from ferrule.specs.deferred import dataclass
-from ferrule.specs.requirements import is_of_sizes, kept
+from ferrule.specs.requirements import Requirement, is_of_sizes, kept
 
 if TYPE_CHECKING:
     from ferrule.compiler.conventions.protocol import CallingConvention
@@ -96,16 +96,20 @@ class Whole:
 
     def _signature(self) -> tuple[Signature, list[Require]]:
         """The signature, and what calls are held to that it does not say."""
+        signature, bounds = self._parameters()
         found = self.launches[0].following.requirements()
         requires = [each for each in found if is_of_sizes(each.condition)]
         others = [Require(each.condition, each.message) for each in found if each not in requires]
+        return requiring(signature, [*bounds, *requires]), others
+
+    def _parameters(self) -> tuple[Signature, list[Requirement]]:
+        """The parameters, and the bounds of numbers among them."""
         if not all(host.is_called for host in self.hosts):
-            return requiring(Signature(self.name, tuple(self.given.values())), requires), others
+            return Signature(self.name, tuple(self.given.values())), []
         bounds = [kept(symbol, symbol) for symbol in self.sizes.numbers]
-        several = [host.given for host in self.hosts]
-        known = Parameters(self.name, several, self.given, self.tensors, self.sizes, self.fixed)
-        signature = requiring(known.signature(), [*chain(*bounds), *requires])
-        return signature, [*known.checks, *others]
+        several, following = [host.given for host in self.hosts], self.launches[0].following
+        known = Parameters(self.name, several, self.given, self.tensors, following, self.fixed)
+        return known.signature(), [*chain(*bounds)]
 
     # ---- tensors ----
 

@@ -11,23 +11,25 @@ from __future__ import annotations
 import inspect
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
-from functools import reduce
+from enum import Enum
 from typing import Any, Final
 
-from ferrule.compiler.conventions import Require
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.given import brief
 from ferrule.frontends.triton.recorded.checks import require_same
+from ferrule.frontends.triton.recorded.following import Following
 from ferrule.frontends.triton.recorded.reading import Reading
-from ferrule.frontends.triton.recorded.sizes import Sizes
 from ferrule.frontends.triton.recorded.tensors import is_torch, recorded
-from ferrule.specs import Condition, NoneValue, Param, Scalar, Signature, Tensor, compare_float
-from ferrule.specs.conditions import equal
+from ferrule.specs import NoneValue, Param, Scalar, Signature, Tensor
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import Constant
 from ferrule.specs.params.base import REQUIRED
 
 _NO_DEFAULT: Final = inspect.Parameter.empty
+_DTYPES: Final = {int: "int64", bool: "bool", float: "float64"}
+_PLAIN: Final = (int, float, complex, str, bytes)
+_OF_PYTHON: Final = 1 << 9
+"""The flag of classes that a program makes."""
 _UNKNOWN: Final = object()
 """The default of what is passed on by `*args` or `**kwargs`: another function may have one."""
 
@@ -97,11 +99,10 @@ class Parameters:
     several: Sequence[Sequence[Given]]
     taken: Mapping[str, Tensor | Scalar]
     tensors: Mapping[int, Tensor]
-    sizes: Sizes
+    following: Following
     fixed: Collection[str] = ()
     places: list[Param] = field(default_factory=list)
     named: list[Param] = field(default_factory=list)
-    checks: list[Require] = field(default_factory=list)
     _has_gap: bool = False
 
     def signature(self) -> Signature:
@@ -147,8 +148,10 @@ class Parameters:
     def _leave_out(self, each: Sequence[Given]) -> None:
         first = each[0]
         self._has_gap = self._has_gap or not first.by_name
-        is_default = all(is_same(one.value, one.default) for one in each)
-        if is_default or first.default is _NO_DEFAULT or first.name in self.fixed:
+        if all(is_same(one.value, one.default) for one in each):
+            return
+        self._check_same(each)
+        if first.default is _NO_DEFAULT or first.name in self.fixed:
             return
         default = "" if first.default is _UNKNOWN else f", and its default is {_of(first.default)}"
         raise CompileError(
@@ -157,6 +160,29 @@ class Parameters:
                 "calls could not say which of them they mean",
                 hint=f"compile(…, fixed=[{first.name!r}]) leaves it out: calls do what was "
                 "recorded; or record a function around it that has no such parameter",
+            )
+        )
+
+    def _check_same(self, each: Sequence[Given]) -> None:
+        """Raises CompileError for what no call gives, and is another value in another recording, or
+        is a plain value: a call without it would mean one of them."""
+        first = each[0]
+        is_one = all(is_same(one.value, first.value) for one in each)
+        plain = [of_python(one.value) for one in each]
+        if is_one and (first.name in self.fixed or not isinstance(plain[0], _PLAIN)):
+            return
+        if not is_one and not _are_told(plain):
+            return
+        others = [_of(one.value) for one in each if not is_same(one.value, first.value)]
+        another = f" in one recording and {others[0]} in another" if others else ""
+        raise CompileError(
+            Diagnostic(
+                f"{self.function}: {first.name} is {_of(first.value)}{another}, which no parameter "
+                "of a call can tell",
+                expected="a bool, integers of 64 bits, or floats; or a text, or None, that is the "
+                "same in all recordings",
+                hint="compile recordings of each value, and join them with fe.overload; or record "
+                f"a function around it that has no {first.name}",
             )
         )
 
@@ -171,49 +197,23 @@ class Parameters:
 
     def _checked(self, each: Sequence[Given]) -> Param | None:
         """A parameter that has the recorded values alone; None if no call can check that."""
-        name, values = each[0].name, [one.value for one in each]
-        default = each[0].default
+        name, values = each[0].name, [of_python(one.value) for one in each]
+        default = of_python(each[0].default)
         kinds = {type(value) for value in values}
         if kinds == {type(None)}:
             return NoneValue(name, None if default is None else REQUIRED)
-        if len(kinds) > 1 or not kinds <= {bool, int, float, str}:
-            return None
         if all(is_same(value, values[0]) for value in values):
             is_default = all(
-                is_same(value, one.default) for one, value in zip(each, values, strict=True)
+                is_same(value, of_python(one.default))
+                for one, value in zip(each, values, strict=True)
             )
             return _constant(name, values[0], values[0] if is_default else REQUIRED)
-        return self._number(name, values, default) if kinds != {str} else None
-
-    def _number(self, name: str, values: Sequence[Any], default: Any) -> Param | None:
-        """A number that differs between recordings: it is a size, or is one of the recorded ones
-        together with the sizes of its recording."""
-        kind = type(values[0])
-        if kind is int and not all(-(1 << 63) <= each < 1 << 63 for each in values):
+        dtype = _DTYPES.get(kinds.pop()) if len(kinds) == 1 else None
+        if dtype is None or not all(map(_fits, values)):
             return None
-        dtype = {int: "int64", bool: "bool", float: "float64"}[kind]
-        param = Scalar(name, dtype, default if type(default) is kind else REQUIRED)
-        size = self.sizes.found(tuple(values)) if kind is int and self.sizes.symbols else None
-        if size is not None:
-            said = f"so it was in all recordings: record calls in which {name} is another number"
-            self.checks.append(Require(equal(param.value, size), said))
-        else:
-            said = f"{name} is a recorded number, with the sizes of its recording: add a recording"
-            self.checks.append(Require(self._one_of(param, values), said))
+        param = Scalar(name, dtype, default if type(default) is type(values[0]) else REQUIRED)
+        self.following.choose(param, values)
         return param
-
-    def _one_of(self, param: Scalar, values: Sequence[Any]) -> Condition:
-        return reduce(lambda a, b: a | b, self._cases(param, values))
-
-    def _cases(self, param: Scalar, values: Sequence[Any]) -> Iterator[Condition]:
-        for at, value in enumerate(values):
-            is_value: Condition = (
-                compare_float("eq", param, value)
-                if param.dtype.kind == "float"
-                else equal(param.value, int(value))
-            )
-            sizes = (equal(symbol, known[at]) for symbol, known in self.sizes.symbols.items())
-            yield reduce(lambda a, b: a & b, sizes, is_value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +234,7 @@ def free_numbers(several: Sequence[Sequence[Given]], fixed: Collection[str]) -> 
             continue
         if all(is_same(value, values[0]) for value in values):
             continue
-        if kind is int and not all(-(1 << 63) <= value < 1 << 63 for value in values):
+        if not all(map(_fits, values)):
             continue
         default = first.default if type(first.default) is kind else REQUIRED
         dtype = "int64" if kind is int else "float64"
@@ -243,9 +243,22 @@ def free_numbers(several: Sequence[Sequence[Given]], fixed: Collection[str]) -> 
 
 
 def _constant(name: str, value: Any, default: Any) -> Param | None:
-    if type(value) is int and not -(1 << 63) <= value < 1 << 63:
-        return None
-    return Constant(name, value, default)
+    is_known = type(value) in (bool, int, float, str) and _fits(value)
+    return Constant(name, value, default) if is_known else None
+
+
+def _fits(value: Any) -> bool:
+    """Whether a call can give it: an integer has 64 bits there."""
+    return type(value) is not int or -(1 << 63) <= value < 1 << 63
+
+
+def of_python(value: Any) -> Any:
+    """A number of NumPy, or one of an enumeration, as Python's; anything else as it is."""
+    if type(value).__module__ == "numpy" and callable(getattr(value, "item", None)):
+        value = value.item() if getattr(value, "shape", None) == () else value
+    kinds = (each for each in (int, float, str) if issubclass(type(value), each))
+    kind = next(kinds, None)
+    return kind(value.value) if kind is not None and isinstance(value, Enum) else value
 
 
 def is_same(value: Any, other: Any) -> bool:
@@ -260,6 +273,29 @@ def is_same(value: Any, other: Any) -> bool:
         return bool(value == other)
     except Exception:  # of objects of other libraries, whose comparison may raise anything
         return False
+
+
+def _are_told(values: Sequence[Any]) -> bool:
+    """Whether it says something that these are unequal.  Objects of a class of Python without an
+    equality are other ones in each recording, such as the context of a function of autograd; and
+    tensors are told as tensors."""
+    kinds: set[Any] = {type(value) for value in values}
+    if any(is_torch(each) for value in values for each in _parts(value)):
+        return False
+    return len(kinds) > 1 or any(
+        kind.__eq__ is not object.__eq__ or not kind.__flags__ & _OF_PYTHON for kind in kinds
+    )
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """What is in a container."""
+    if isinstance(value, Mapping):
+        value = tuple(value.values())
+    if isinstance(value, tuple | list):
+        for each in value:
+            yield from _parts(each)
+    else:
+        yield value
 
 
 def _of(value: Any) -> str:
