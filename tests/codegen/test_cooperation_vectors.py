@@ -363,3 +363,41 @@ def test_the_index_of_a_tile_is_known_not_to_wrap() -> None:
     (launch,) = (remark.text for remark in function.remarks if remark.what == "launch")
     assert "its threads run in 3 phases, cut around its loops" in launch
     assert "gather" not in function.inspect_asm()
+
+
+# ---- loops whose last statement is a condition of each thread ----
+
+
+@pytest.mark.parametrize("block", [4, 16, 128])
+def test_a_condition_of_what_a_thread_loaded_is_known_in_each_iteration(block: int) -> None:
+    """Loaded before the loop, in it, and computed of both."""
+
+    @fe.kernel
+    def kernel(x, y, out, d):
+        t = arch.thread_idx()[0]
+        f, v, w, u = x[t], y[t], y[t], y[t]
+        for _ in range(d):
+            if f == 0.0:
+                v = y[t + 1]
+        for j in range(d):
+            if x[t] == j:
+                w = y[t + 2]
+        for j in range(d):
+            g = y[t + j] % 3
+            if g + f > 1:
+                u = y[t + 3]
+        out[0, t], out[1, t], out[2, t] = v, w, u
+
+    x = (np.arange(block) % 3).astype(np.float32)
+    y = np.arange(block + 9, dtype=np.int32) * 7 % 11
+    for d in (0, 1, 3):
+        out = np.zeros((3, block), np.int32)
+        compiled(kernel, x, y, out, d, block=block)(x, y, out, d)
+        t = np.arange(block)
+        greater = [any(y[i + j] % 3 + x[i] > 1 for j in range(d)) for i in t]
+        for row, taken, other in (
+            (0, (x == 0) & (d > 0), y[t + 1]),
+            (1, x < d, y[t + 2]),
+            (2, np.array(greater, bool), y[t + 3]),
+        ):
+            assert out[row].tolist() == np.where(taken, other, y[t]).tolist(), (row, d)

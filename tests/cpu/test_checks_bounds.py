@@ -236,3 +236,19 @@ def test_what_a_view_claims_is_no_memory() -> None:
     assert result[0] == 909
     with pytest.raises(IndexError, match="element 909 is out of range for v, which has 909"):
         function(base[:909], result)
+
+
+def test_conditions_that_exclude_each_other_are_compiled() -> None:
+    @fe.kernel
+    def kernel(o):
+        t = fe.arch.thread_idx()[0]
+        if (t & 3) - 3 > 2:
+            o[t >> 2] = 1
+
+    @fe.jit
+    def host(o: fe.Tensor):
+        kernel(o).launch(grid=1, block=64)
+
+    o = np.zeros(4, np.int32)
+    fe.compile(host, o, options="--target cpu --enable-checks")(o)
+    assert not o.any()

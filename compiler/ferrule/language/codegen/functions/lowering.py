@@ -189,6 +189,10 @@ class FunctionLowering:
     """The address spaces of global and of shared memory."""
     output: Output | None = None
     """Printing and failing in a kernel on a GPU."""
+    masks: dict[tuple[str, str, int], ir.Value] = field(default_factory=dict)
+    """Constants that LLVM does not know, by function, type and value."""
+    unmasked: dict[int, ir.Value] = field(default_factory=dict)
+    """The values of indices without masks that LLVM knows, by identity."""
     _sizes: Sizes | None = None
 
     @property

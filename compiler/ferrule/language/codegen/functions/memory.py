@@ -7,6 +7,7 @@ an index is known only at run time.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from llvmlite import ir
 
@@ -84,7 +85,11 @@ def _address(
         step = lowering.as_i64(index) if stride == 1 else _scaled(lowering, index, stride)
         offset = step if offset is None else lowering.b.add(offset, step)
     data = lowering.values[tensor]
-    return data if offset is None else lowering.b.gep(data, [offset], source_etype=kind)
+    if offset is None:
+        return data
+    if lowering.maths is None and not tensor.tensor.is_own:
+        _hide_masks(lowering, offset)
+    return lowering.b.gep(data, [offset], source_etype=kind)
 
 
 def _fits_int32(lowering: FunctionLowering, tensor: ops.Value) -> bool:
@@ -109,6 +114,68 @@ def _narrow_offset(
 def _scaled(lowering: FunctionLowering, index: ops.Value, stride: Dim) -> ir.Value:
     """An index times the stride of its dim."""
     return lowering.b.mul(lowering.as_i64(index), lowering.dim(stride))
+
+
+# ---- masks in indices ----
+
+
+def _hide_masks(lowering: FunctionLowering, offset: ir.Value) -> None:
+    """Makes the masks of an offset opaque to LLVM: the same numbers, through inline assembly.
+
+    LLVM 22.1 makes an access of a vector of elements side by side of one that is not:
+
+        for (i = 0; i < 64; ++i) o[i] = x[b * 64 + (i & 3)];   // reads x[b * 64 + 0 .. 63]
+
+    where the range of b is known, such as that of the number of a block in a grid that is known
+    while compiling (`isConsecutivePtr` takes what is left of the mask for the first lane for the
+    whole vector).  A conversion to fewer bits is such a mask, and a shift to the right may become
+    one: LLVM makes `i & 3` of `i - (i >> 2 << 2)`.  In other offsets a mask is harmless,
+    but nothing tells them apart safely.  On a GPU there are no vectors of this kind.
+    """
+    pending = [offset]
+    while pending:
+        value = pending.pop()
+        known = not isinstance(value, ir.Instruction) or id(value) in lowering.unmasked
+        if known or value.opname not in _ARITHMETIC:
+            continue
+        lowering.unmasked[id(value)] = value
+        if value.opname in _MASKING:
+            value.operands = [_opaque(lowering, each) for each in value.operands]
+        elif value.opname == "trunc" and value.type.width < 32:
+            _mask_before(lowering, value)
+        pending += value.operands
+
+
+def _opaque(lowering: FunctionLowering, operand: ir.Value) -> ir.Value:
+    """A constant as a number that LLVM does not know; anything else as it is."""
+    if not isinstance(operand, ir.Constant) or not isinstance(operand.constant, int):
+        return operand
+    b, kind = lowering.b, operand.type
+    key = b.function.name, str(kind), operand.constant
+    if key not in lowering.masks:
+        word = I64 if kind.width > 32 else I32
+        same = ir.InlineAsm(ir.FunctionType(word, [word]), "", "=r,0", side_effect=False)
+        with b.goto_block(b.function.entry_basic_block):
+            b.position_at_start(b.function.entry_basic_block)
+            found = b.call(same, [ir.Constant(word, operand.constant % (1 << word.width))])
+            lowering.masks[key] = found if word == kind else b.trunc(found, kind)
+    return lowering.masks[key]
+
+
+def _mask_before(lowering: FunctionLowering, narrowed: ir.Instruction) -> None:
+    """Masks the operand of a conversion to fewer bits, which changes none of these."""
+    b, (operand,) = lowering.b, narrowed.operands
+    mask = _opaque(lowering, ir.Constant(operand.type, (1 << narrowed.type.width) - 1))
+    with b.goto_block(narrowed.parent):
+        b.position_before(narrowed)
+        narrowed.operands = [b.and_(operand, mask)]
+
+
+_MASKING: Final = ("and", "ashr", "lshr")
+_ARITHMETIC: Final = frozenset(
+    ("add", "sub", "mul", "and", "or", "xor", "shl", "ashr", "lshr", "sext", "zext", "trunc")
+) | {"select", "udiv", "sdiv", "urem", "srem"}
+"""What an index is computed with, from the counter of a loop."""
 
 
 # ---- tensors of the running thread ----

@@ -165,6 +165,8 @@ def _unsigned_divide(b: ir.IRBuilder, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
 
 
 def _unsigned_modulo(b: ir.IRBuilder, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+    if _exponent(rhs) is not None:
+        return b.and_(lhs, ir.Constant(lhs.type, rhs.constant - 1))
     return b.urem(lhs, _unsigned_divisor(b, rhs))
 
 

@@ -194,7 +194,9 @@ class _Splitter:
         """An iteration in which threads do everything behind a condition, or nothing."""
         uniform = [each for each in op.body.ops[:-1] if each in self.cut.uniform.hoisted]
         own = [each for each in op.body.ops[:-1] if each not in self.cut.uniform.hoisted]
-        inner = Open((*outer.guards, (last.condition, True)), pending=[*own, *last.then.ops])
+        before = Open(outer.guards, pending=own)
+        self.cut.flush(before, [])  # the condition: it must be known where it is a guard
+        inner = Open((*outer.guards, (last.condition, True)), pending=[*last.then.ops])
         made = dict(zip(last.results, last.then.yields, strict=True))
         pairs = [
             (carried, made[value])
@@ -202,7 +204,7 @@ class _Splitter:
             if value is not carried
         ]
         self.cut.flush(inner, [(self.cut.slot(carried), value) for carried, value in pairs])
-        return ops.Region((*uniform, *inner.done))
+        return ops.Region((*uniform, *before.done, *inner.done))
 
     def strided(self, op: ops.For, form: strided.Strided, into: Open) -> None:
         """A loop in which the threads access memory side by side."""
