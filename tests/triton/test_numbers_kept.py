@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import math
 import operator
 import pickle
@@ -114,6 +115,12 @@ def test_a_cache_of_functions_forgets_what_is_of_the_recording(hosts: ModuleType
         assert type(found) is float
     assert twice.cache_info().misses == 1
     assert untouched(3) is first
+
+
+def test_a_cache_that_the_collector_does_not_list_forgets_it_too(hosts: ModuleType) -> None:
+    gc.freeze()
+    recorded(hosts, lambda n, p: twice(p + 1))
+    assert type(twice(3.1)) is float
 
 
 def test_what_is_done_between_recordings_is_no_part_of_them(hosts: ModuleType) -> None:

@@ -24,6 +24,8 @@ def caches_forgotten(log: Log) -> None:
     if not log.hashed:
         return
     kind = type(functools.lru_cache(_same))
+    if gc.get_freeze_count():  # what is frozen is in no list, and a cache may be
+        gc.unfreeze()
     for each in gc.get_objects():
         if type(each) is kind and any(one.log is log for one in _numbers(each, _DEEP)):
             each.cache_clear()
