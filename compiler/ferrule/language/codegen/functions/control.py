@@ -13,6 +13,7 @@ from llvmlite import ir
 
 from ferrule.language.codegen.functions import hints, loops
 from ferrule.language.codegen.functions.lowering import FunctionLowering
+from ferrule.language.codegen.values.arithmetic import opaque
 from ferrule.language.codegen.values.scalars import dtype_of, value_type
 from ferrule.language.ir import ops
 from ferrule.language.ir.facts import all_ops
@@ -202,8 +203,7 @@ def _hidden(lowering: FunctionLowering, condition: ir.Value) -> ir.Value:
         }
     """
     b = lowering.b
-    same = ir.InlineAsm(ir.FunctionType(I32, [I32]), "", "=r,0", side_effect=False)
-    return b.icmp_unsigned("!=", b.call(same, [b.zext(condition, I32)]), ir.Constant(I32, 0))
+    return b.icmp_unsigned("!=", opaque(b, b.zext(condition, I32)), ir.Constant(I32, 0))
 
 
 def _close_loop(

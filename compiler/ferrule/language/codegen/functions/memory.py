@@ -15,6 +15,7 @@ from ferrule.compiler import halves
 from ferrule.language.codegen.facts.offsets import Reach
 from ferrule.language.codegen.functions import hints
 from ferrule.language.codegen.functions.lowering import FunctionLowering
+from ferrule.language.codegen.values.arithmetic import opaque
 from ferrule.language.codegen.values.scalars import memory_type
 from ferrule.language.ir import ops
 from ferrule.runtime.llvm.emitter import Emitter
@@ -154,10 +155,9 @@ def _opaque(lowering: FunctionLowering, operand: ir.Value) -> ir.Value:
     key = b.function.name, str(kind), operand.constant
     if key not in lowering.masks:
         word = I64 if kind.width > 32 else I32
-        same = ir.InlineAsm(ir.FunctionType(word, [word]), "", "=r,0", side_effect=False)
         with b.goto_block(b.function.entry_basic_block):
             b.position_at_start(b.function.entry_basic_block)
-            found = b.call(same, [ir.Constant(word, operand.constant % (1 << word.width))])
+            found = opaque(b, ir.Constant(word, operand.constant % (1 << word.width)))
             lowering.masks[key] = found if word == kind else b.trunc(found, kind)
     return lowering.masks[key]
 

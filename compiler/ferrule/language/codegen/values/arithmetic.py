@@ -191,6 +191,15 @@ def _intrinsic(name: str) -> Callable[..., ir.Value]:
     return lambda b, *operands: intrinsic(b, name, *operands)
 
 
+def opaque(b: ir.IRBuilder, value: ir.Value) -> ir.Value:
+    """The same number, of which LLVM knows nothing: through inline assembly without instructions.
+
+    It has 32 or 64 bits, which fit a register of every CPU.
+    """
+    same = ir.InlineAsm(ir.FunctionType(value.type, [value.type]), "", "=r,0", side_effect=False)
+    return b.call(same, [value])
+
+
 def _leading_zeros(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
     kind = ir.FunctionType(x.type, [x.type, I1])
     callee = b.module.declare_intrinsic("llvm.ctlz", [x.type], kind)
