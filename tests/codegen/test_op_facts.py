@@ -63,7 +63,7 @@ def test_the_assembler_knows_since_when(row: Since, tmp_path: Path) -> None:
     letter = "a" if row.name.startswith(("wgmma", "setmax", "tensormap")) else ""
     arch = f"sm_{max(row.least, 75)}{letter}"  # CUDA 13 has none before sm_75
     ptxas.assemble(module(row, arch), arch, tmp_path)
-    before = {90: "sm_89", 80: "sm_75"}.get(row.least)
+    before = {90: "sm_89", 89: "sm_86", 80: "sm_75"}.get(row.least)
     if before is not None:
         with pytest.raises(ptxas.Refused):
             ptxas.assemble(module(row, before), before, tmp_path)

@@ -21,7 +21,16 @@ from ferrule.language.layouts import (
     size,
 )
 from ferrule.language.layouts.layout import flat_modes
-from ferrule.specs import BFloat16, Float16, Float32, Int8, Uint8
+from ferrule.specs import (
+    BFloat16,
+    Float8E4M3FN,
+    Float8E5M2,
+    Float16,
+    Float32,
+    Float64,
+    Int8,
+    Uint8,
+)
 
 HALVES = warp.MmaF16BF16Op(Float16, Float32, (16, 8, 16))
 WIDE = make_copy_atom(CopyUniversalOp(), Float16, num_bits_per_copy=128)
@@ -163,6 +172,23 @@ Copy Atom
   Value type:    f16"""
 
 
+def test_products_of_floats_of_8_bits_name_dtypes_that_there_are_not() -> None:
+    said = "MmaFP8Op: the dtypes are float8_e4m3fn, int8, float16; give float8_e4m3fn, "
+    with pytest.raises(LayoutError, match=f"{said}float8_e4m3fn, float32 or "):
+        warp.MmaFP8Op(Float8E4M3FN, Float16, (16, 8, 32), Int8)
+
+
+def test_matrices_of_other_elements_are_as_in_cute_dsl() -> None:
+    four, two = (make_copy_atom(warp.LdMatrix8x8x16bOp(False, n), Int8) for n in (4, 2))
+    assert str(four.layout_src_tv) == "(32,16):(16,1)"
+    assert str(four.layout_dst_tv) == "(32,(4,4)):(4,(1,128))"
+    assert str(two.layout_src_tv) == "((16,2),16):((16,0),1)"
+    store = make_copy_atom(warp.StMatrix8x8x16bOp(False, 2), Float8E4M3FN)
+    assert str(store.layout_src_tv) == "(32,(4,2)):(4,(1,128))"
+    wide = make_copy_atom(warp.LdMatrix8x8x16bOp(False, 4), Float32)
+    assert str(wide.layout_src_tv) == "(32,4):(4,1)"
+
+
 def test_atoms_print_their_layouts() -> None:
     matrices = make_copy_atom(warp.LdMatrix8x8x16bOp(True, 2), Float16)
     assert str(matrices) == ATOMS
@@ -197,6 +223,16 @@ def test_atoms_print_their_layouts() -> None:
             warp.MmaI8Op(Int8, Uint8),
             "((4,8),(4,2,2)):((64,1),(16,8,256))",
             "((4,8),(4,2)):((32,1),(8,128))",
+        ),
+        (
+            warp.MmaFP8Op(Float8E4M3FN, Float32, (16, 8, 32), Float8E5M2),
+            "((4,8),(4,2,2)):((64,1),(16,8,256))",
+            "((4,8),(4,2)):((32,1),(8,128))",
+        ),
+        (
+            warp.MmaFP8Op(Float8E5M2, Float16, (16, 8, 16)),
+            "((4,8),(4,2)):((64,1),(16,8))",
+            "((4,8),4):((32,1),8)",
         ),
     ],
 )
@@ -248,9 +284,18 @@ def test_values_of_instructions(op: Any, a: str, b: str) -> None:
             "LdMatrix8x8x16bOp: transpose=False, num_matrices=3; give True or False, and 1, 2 or 4",
         ),
         (
-            lambda: make_copy_atom(warp.LdMatrix8x8x16bOp(), Float32),
-            "make_copy_atom: LdMatrix8x8x16bOp of 32 bits of float32; it is of elements of "
-            "16 bits; leave num_bits_per_copy out",
+            lambda: make_copy_atom(warp.LdMatrix8x8x16bOp(True), Float32),
+            "make_copy_atom: LdMatrix8x8x16bOp of 32 bits of float32, transposed; it is of "
+            "elements of 16 bits; leave num_bits_per_copy out",
+        ),
+        (
+            lambda: make_copy_atom(warp.LdMatrix8x8x16bOp(), Float64),
+            "make_copy_atom: LdMatrix8x8x16bOp of 64 bits of float64; it is of elements of "
+            "8 or 16 or 32 bits; leave num_bits_per_copy out",
+        ),
+        (
+            lambda: warp.MmaFP8Op(Float8E4M3FN, Float32, (16, 8, 8)),
+            "MmaFP8Op: the shape is (16, 8, 8); give (16,8,16) or (16,8,32)",
         ),
         (
             lambda: make_tiled_copy(WIDE, make_layout((32, 4)), (32, 4)),

@@ -15,7 +15,8 @@ import ferrule as fe
 
 ROOT = Path(__file__).parents[2]
 PARTS = (
-    *("test_arch_mbarriers", "test_arch_tensor_cores", "test_expressions", "test_fragments"),
+    *("test_arch_mbarriers", "test_arch_narrow_products", "test_arch_tensor_cores"),
+    *("test_expressions", "test_fragments"),
     *("test_kernel_programs", "test_leaving_early", "test_printing", "test_programs"),
     *("test_records", "test_reductions", "test_tfloat32", "test_values", "test_views"),
 )

@@ -23,7 +23,7 @@ from ferrule.language.ir.printer import print_function
 from ferrule.language.ir.types import TensorType
 from ferrule.specs import Boolean, DType, Sym, sym_int
 from op_facts.observed import Deeds, meets, values_of
-from op_facts.since import SINCE
+from op_facts.since import since
 
 REPEATED: Final = frozenset(("reads", "fails", "blocks"))
 """The effects of ops that may run once for many threads, if their results are the same."""
@@ -149,7 +149,7 @@ def _since(kind: type[Operation], deeds: Sequence[Deeds]) -> Iterator[str]:
     if overrides(kind, "since") and kind.facts.since is not None:
         yield "it says twice since when GPUs have it"
     for op in (each.op for each in deeds):
-        row = SINCE.get(op.kind if isinstance(op, ops.Control) else kind)
+        row = since(op)
         wanted = None if row is None else (row.name, row.least)
         if op.since != wanted:
             yield f"GPUs have it since {wanted}, but it says {op.since}"

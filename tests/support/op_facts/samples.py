@@ -27,6 +27,7 @@ from ferrule.specs import (
     Boolean,
     DType,
     Float8E4M3FN,
+    Float8E5M2,
     Float16,
     Float32,
     Int32,
@@ -406,6 +407,10 @@ def _matrices() -> Iterator[Sample]:
     a, b = tensor(Float16, 8, rmem), tensor(Float16, 4, rmem)
     mma = ops.Mma(d, a, b, c, mask, _PLACE)
     yield Sample((mma,), lambda _: {**_room(a, b, c, d), mask: LANES}, threads=128)
+    e, f = tensor(Float8E4M3FN, 8, rmem), tensor(Float8E5M2, 4, rmem)
+    mma = ops.Mma(d, e, f, c, mask, _PLACE)
+    known = {**_room(e, f, c, d), mask: LANES}
+    yield Sample((mma,), lambda _: known, threads=128, variant="narrow")
     words, rows = tensor(Float16, 2, rmem), tensor(Float16, 64, smem)
     for of, to, kind in ((rows, words, ops.LoadMatrix), (words, rows, ops.StoreMatrix)):
         move = kind(to, of, True, mask, _PLACE)

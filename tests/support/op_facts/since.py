@@ -12,6 +12,8 @@ from typing import Final
 
 from ferrule.language.ir import ops
 from ferrule.language.ir.operation import Operation
+from ferrule.language.ir.tensor_cores import NARROW_MMA
+from ferrule.specs import Float8E4M3FN, Float8E5M2
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,14 @@ _MMA: Final = (
     "{%r0, %r1, %r2, %r3}, {%r0, %r1}, {%f0, %f1, %f2, %f3};"
 )
 
+_NARROW_MMA: Final = (
+    "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32 {%f0, %f1, %f2, %f3}, "
+    "{%r0, %r1, %r2, %r3}, {%r0, %r1}, {%f0, %f1, %f2, %f3};"
+)
+
 SINCE: Final[Mapping[type[Operation] | str, Since]] = {
     ops.Mma: Since("mma", 80, _MMA),
+    NARROW_MMA: Since(NARROW_MMA, 89, _NARROW_MMA),
     ops.LoadMatrix: Since("ldmatrix", 75, "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r0}, [%r1];"),
     ops.StoreMatrix: Since(
         "stmatrix", 90, "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r1], {%r0};"
@@ -99,13 +107,23 @@ SINCE: Final[Mapping[type[Operation] | str, Since]] = {
     "wgmma_commit_group": Since("wgmma_commit_group", 90, "wgmma.commit_group.sync.aligned;"),
     "wgmma_wait_group": Since("wgmma_wait_group", 90, "wgmma.wait_group.sync.aligned 0;"),
 }
-"""By the class of an op, or the kind of a `Control`."""
+"""By the class of an op, the kind of a `Control`, or the name of the younger products."""
+
+
+def since(op: Operation) -> Since | None:
+    """The row of an op."""
+    match op:
+        case ops.Control(kind=kind):
+            return SINCE.get(kind)
+        case ops.Mma(a=a) if a.tensor.dtype in (Float8E4M3FN, Float8E5M2):
+            return SINCE[NARROW_MMA]
+    return SINCE.get(type(op))
 
 
 def module(row: Since, arch: str) -> str:
     """A module of PTX with the line of a row."""
     return f"""\
-.version 8.3
+.version 8.4
 .target {arch}
 .address_size 64
 .visible .entry k() .reqntid 128

@@ -8,6 +8,7 @@ listed here, with the first LLVM that has them.  There is none below sm_50: the 
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -162,30 +163,40 @@ def parameter_limit(arch: str) -> int:
     return 32764 if _order(arch)[0] >= 70 else SMALL_PARAMETERS
 
 
-def changes_maps(*texts: str) -> bool:
-    """Whether LLVM text of kernels has instructions that change tensor maps."""
-    return any(word in text for text in texts for word in ("tensormap.replace", "proxy.tensormap"))
+_NEEDED: Final = MappingProxyType(
+    {
+        re.compile(r"tensormap\.replace|proxy\.tensormap"): 85,
+        re.compile(r"nvvm\.mma\.m16n8k32\.row\.col\.f32\.e[45]m[23]\."): 84,
+        re.compile(r"nvvm\.mma\.m16n8k(?:16\.row\.col\.f32|\d+\.row\.col\.f16)\.e[45]m[23]\."): 87,
+    }
+)
+"""The versions of PTX that LLVM text needs, where they are newer than those below."""
+_SINCE_100: Final = MappingProxyType(dict.fromkeys(("sm_100", "sm_100a", "sm_101", "sm_101a"), 86))
+"""The oldest versions of PTX that know these; those that know the others from sm_100 on have all
+that is asked for here."""
 
 
 def features(
-    arch: str, parameter_bytes: int = 0, *, narrow: bool = False, maps: bool = False
+    arch: str, texts: Sequence[str], parameter_bytes: int = 0, *, narrow: bool = False
 ) -> str:
-    """The features that the machine needs beyond the architecture for so many bytes of parameters,
-    for conversions of floats of 8 bits, and for changes of tensor maps (`changes_maps`).
+    """The features that the machine needs beyond the architecture for the LLVM text of kernels, for
+    so many bytes of parameters, and for conversions of floats of 8 bits.
 
     More than `SMALL_PARAMETERS`, and these conversions on sm_89, need version 8.1 of PTX (CUDA
     12.1); LLVM writes the oldest version that knows the architecture, and since sm_100 that is
     newer.  Version 8.0 (CUDA 12.0) has all instructions of sm_90.  Version 6.5 (CUDA 10.2)
     has all of sm_75, with `ldmatrix`.  Older versions know these architectures, but lack some
     instructions; LLVM ends the process where a kernel has such an instruction.  Since version 8.5
-    (CUDA 12.5) the strides that change a tensor map are in bytes.
+    (CUDA 12.5) the strides that change a tensor map are in bytes.  `mma` of floats of 8 bits needs
+    version 8.4 (CUDA 12.4), with a depth of 16 or sums of Float16 version 8.7 (CUDA 12.8).
     """
     number = _order(arch)[0]
-    if maps and 90 <= number < 100:
-        return "+ptx85"
-    if (number < 100 and parameter_bytes > SMALL_PARAMETERS) or (number == 89 and narrow):
-        return "+ptx81"
-    return {75: "+ptx65", 90: "+ptx80"}.get(number, "")
+    needed = [{75: 65, 90: 80}.get(number, 0)]
+    needed += [v for word, v in _NEEDED.items() if any(word.search(text) for text in texts)]
+    if parameter_bytes > SMALL_PARAMETERS or (number == 89 and narrow):
+        needed.append(81)
+    known = _SINCE_100.get(arch, 0 if number < 100 else math.inf)
+    return f"+ptx{max(needed)}" if max(needed) > known else ""
 
 
 @cache

@@ -44,7 +44,7 @@ def _ptx(report: Report, texts: tuple[str, ...], arch: str, opt_level: int) -> s
     from ferrule.runtime.llvm.passes import link_in, run_pipeline
 
     report(Step("read the kernels", "", "LLVM"))
-    machine = archs.machine(arch, archs.features(arch, maps=archs.changes_maps(*texts)), opt_level)
+    machine = archs.machine(arch, archs.features(arch, texts), opt_level)
     context = llvm.create_context()
     try:
         module, *others = (llvm.parse_assembly(text, context) for text in texts)

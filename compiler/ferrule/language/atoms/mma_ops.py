@@ -6,7 +6,19 @@ from typing import Any, ClassVar, Final
 
 from ferrule.language.layouts import Layout, make_layout
 from ferrule.language.layouts.errors import refuse
-from ferrule.specs import BFloat16, DType, Float16, Float32, Float64, Int8, Int32, TFloat32, Uint8
+from ferrule.specs import (
+    BFloat16,
+    DType,
+    Float8E4M3FN,
+    Float8E5M2,
+    Float16,
+    Float32,
+    Float64,
+    Int8,
+    Int32,
+    TFloat32,
+    Uint8,
+)
 from ferrule.specs.deferred import dataclass
 
 _UNIVERSAL: Final = (Float16, BFloat16, Float32, Float64, Int32)
@@ -93,6 +105,10 @@ _HALVES: Final[dict[Any, Any]] = {
     (BFloat16, Float32): (8, 16),
 }
 _TF32: Final[dict[Any, Any]] = {(TFloat32, Float32): (4, 8)}
+_NARROW: Final = (Float8E4M3FN, Float8E5M2)
+_FP8: Final[dict[Any, Any]] = {
+    (a, b, c): (16, 32) for a in _NARROW for b in _NARROW for c in (Float32, Float16)
+}
 _BYTES: Final[dict[Any, Any]] = {
     (a, b, Int32): (16, 32) for a in (Int8, Uint8) for b in (Int8, Uint8)
 }
@@ -130,6 +146,29 @@ class MmaTF32Op(_Warp):
     def dtypes(self) -> tuple[DType, DType, DType]:
         """The dtypes of A, B and C."""
         return TFloat32, TFloat32, Float32
+
+
+@dataclass(frozen=True, slots=True)
+class MmaFP8Op(_Warp):
+    """`mma.sync` of Float8E4M3FN and Float8E5M2, with sums in Float32 or Float16.  From sm_89 on.
+
+    `b_dtype`, where B has another dtype than A, is ferrule's own.
+    """
+
+    ab_dtype: Any
+    acc_dtype: Any
+    shape_mnk: Any
+    b_dtype: Any = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape_mnk", tuple(self.shape_mnk))
+        _require(self, self.dtypes, _FP8, self.shape_mnk)
+
+    @property
+    def dtypes(self) -> tuple[DType, DType, DType]:
+        """The dtypes of A, B and C."""
+        b = self.ab_dtype if self.b_dtype is None else self.b_dtype
+        return self.ab_dtype, b, self.acc_dtype
 
 
 @dataclass(frozen=True, slots=True)

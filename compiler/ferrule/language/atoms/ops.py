@@ -104,11 +104,14 @@ class _Matrices:
 
     def _layouts(self, dtype: DType, bits: int) -> tuple[Layout, Layout]:
         """Rows in memory, and the values of a lane."""
-        if dtype.bits != 16 or bits not in (0, ROW_BITS, 32 * self.num_matrices):
+        known = (16,) if self.transpose else (8, 16, 32)
+        if dtype.bits not in known or bits not in (0, ROW_BITS, 32 * self.num_matrices):
+            turned = ", transposed" if self.transpose else ""
             refuse(
                 "make_copy_atom",
-                f"{type(self).__name__} of {bits or dtype.bits} bits of {dtype.name}",
-                "it is of elements of 16 bits; leave num_bits_per_copy out",
+                f"{type(self).__name__} of {bits or dtype.bits} bits of {dtype.name}{turned}",
+                f"it is of elements of {' or '.join(map(str, known))} bits; leave "
+                "num_bits_per_copy out",
             )
         count = self.num_matrices
         lanes = make_layout((8 * count, 32 // (8 * count)), stride=(ROW_BITS, 0))
@@ -133,7 +136,10 @@ def _flat(layout: Layout, count: int) -> Layout:
 
 @dataclass(frozen=True, slots=True)
 class LdMatrix8x8x16bOp(_Matrices):
-    """A warp loads 1, 2 or 4 matrices of 8 x 8 elements of 16 bits: `ldmatrix`.  From sm_75 on."""
+    """A warp loads 1, 2 or 4 matrices of 8 x 8 elements of 16 bits: `ldmatrix`.  From sm_75 on.
+
+    Not transposed, a row may also be 16 elements of 8 bits, or 4 of 32.
+    """
 
     def values(self, dtype: DType, bits: int) -> CopyValues:
         """The layouts of a copy."""
@@ -143,7 +149,10 @@ class LdMatrix8x8x16bOp(_Matrices):
 
 @dataclass(frozen=True, slots=True)
 class StMatrix8x8x16bOp(_Matrices):
-    """A warp stores 1, 2 or 4 matrices of 8 x 8 elements of 16 bits: `stmatrix`.  From sm_90 on."""
+    """A warp stores 1, 2 or 4 matrices of 8 x 8 elements of 16 bits: `stmatrix`.  From sm_90 on.
+
+    Not transposed, a row may also be 16 elements of 8 bits, or 4 of 32.
+    """
 
     def values(self, dtype: DType, bits: int) -> CopyValues:
         """The layouts of a copy."""

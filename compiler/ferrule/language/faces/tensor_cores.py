@@ -94,9 +94,10 @@ def mma(a: Any, b: Any, c: Any) -> Any:
 
     A is 16 x K, B is K x 8, C is 16 x 8; K comes from the sizes of the vectors: `a` has 2 or 4
     words of 32 bits, `b` half as many.  Float16 (K = 8, 16) gives Float32 or Float16, BFloat16 (8,
-    16) and TFloat32 (4, 8) Float32, Int8 and Uint8 (16, 32), which mix, Int32, which wraps.  The
-    order of sums of floats is unspecified.  All 32 lanes of the warp run it together.  From sm_80
-    on.
+    16) and TFloat32 (4, 8) Float32, Float8E4M3FN and Float8E5M2 (16, 32), which mix, Float32 or
+    Float16, Int8 and Uint8 (16, 32), which mix, Int32, which wraps.  The order of sums of floats is
+    unspecified, and in those of floats of 8 bits GPUs may lose low bits.  All 32 lanes of the warp
+    run it together.  From sm_80 on, of floats of 8 bits from sm_89 on.
     """
     outside("arch.mma")
 

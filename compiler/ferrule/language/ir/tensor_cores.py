@@ -21,6 +21,7 @@ D[16 * w + g + 8 * (i // 2), 8 * j + 2 * t + i % 2].
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from ferrule.compiler.artefacts import Location
@@ -53,15 +54,19 @@ MMA_DTYPES: Final[dict[DType, tuple[DType, ...]]] = {
     Float16: (Float32, Float16),
     BFloat16: (Float32,),
     TFloat32: (Float32,),
+    Float8E4M3FN: (Float32, Float16),
+    Float8E5M2: (Float32, Float16),
     Int8: (Int32,),
     Uint8: (Int32,),
 }
-"""The dtypes of C and D for each dtype of A; B has A's dtype, except that 8-bit integers may be
-mixed."""
+"""The dtypes of C and D for each dtype of A; B has A's dtype, except that types of 8 bits may be
+mixed with those of their kind."""
 ROWS: Final = 16
 COLUMNS: Final = 8
 ROW_BYTES: Final = 16
 """The bytes of a row of a matrix in shared memory, which has 8 rows."""
+NARROW_MMA: Final = "mma of floats of 8 bits"
+"""The name of the younger products in messages."""
 MATRIX_COUNTS: Final = (1, 2, 4)
 """The possible numbers of matrices for one op."""
 
@@ -74,13 +79,13 @@ class Mma(
     effects=("reads", "writes", "waits"),
     writes=("d",),
     place="kernel",
-    since=("mma", 80),
 ):
     """`d = a @ b + c` of a matrix A of 16 rows, B of 8 columns, C and D: PTX's `mma.sync`.
 
     The operands are fragments: 4 elements of C and D; A has 2 or 4 words of 32 bits, B half as
     many.  Floats: the products are exact, and the sums at least as precise as in the dtype of D, in
-    any order.  Integers wrap.
+    any order; in those of floats of 8 bits a GPU may lose low bits of Float32.  Integers wrap.
+    GPUs have it from sm_80 on, that of floats of 8 bits from sm_89 on.
     """
 
     d: Value
@@ -89,6 +94,11 @@ class Mma(
     c: Value
     mask: Value
     location: Location | None = None
+
+    @property
+    def since(self) -> tuple[str, int]:
+        """Those of floats of 8 bits are younger."""
+        return (NARROW_MMA, 89) if is_narrow(self.a.tensor.dtype) else ("mma", 80)
 
     @property
     def called(self) -> str:
@@ -180,6 +190,18 @@ def depth(op: Mma) -> int:
     return 4 * fragment_size(op.b)
 
 
+def is_narrow(dtype: DType) -> bool:
+    """Whether it is a float of 8 bits."""
+    return dtype.kind == "float" and dtype.bits == 8
+
+
+def are_factors(a: DType, b: DType, known: Mapping[DType, tuple[DType, ...]]) -> bool:
+    """Whether matrices of these dtypes are multiplied, if the dtypes of A are these."""
+    if a not in known or b not in known:
+        return False
+    return a is b or (a.bits == b.bits == 8 and (a.kind == "float") == (b.kind == "float"))
+
+
 # ---- warpgroups ----
 
 WARPGROUP_SIZE: Final = 128
@@ -198,13 +220,6 @@ WGMMA_DTYPES: Final[dict[DType, tuple[DType, ...]]] = {
 }
 """The dtypes of D for each dtype of A; B has A's dtype, except that types of 8 bits may be mixed
 with those of their kind."""
-
-
-def multiply(a: DType, b: DType) -> bool:
-    """Whether there is a product of these dtypes."""
-    if a not in WGMMA_DTYPES or b not in WGMMA_DTYPES:
-        return False
-    return a is b or (a.bits == b.bits == 8 and (a.kind == "float") == (b.kind == "float"))
 
 
 def has_columns(count: int, d: DType) -> bool:

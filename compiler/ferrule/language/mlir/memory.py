@@ -278,4 +278,8 @@ def span(type_: TensorType) -> int:
 
 
 def _zero(f: FunctionText, dtype: DType) -> str:
-    return f.t.integer(0, f.spaces.boolean) if dtype is Boolean else casts.constant(f.t, dtype, 0)
+    """As it is stored, where a float of 8 bits is no integer."""
+    if dtype is Boolean:
+        return f.t.integer(0, f.spaces.boolean)
+    zero = casts.constant(f.t, dtype, 0)
+    return f.t.cast("bitcast", zero, element_type(dtype, f.spaces)) if dtype.is_narrow else zero

@@ -29,7 +29,10 @@ from ferrule.specs import Boolean, Float16, Float32
 
 _MBARRIER_LLVM: Final = 22
 """The version of LLVM since which it has all of these intrinsics."""
-_OF_NEW_LLVM: Final = ("mbarrier", "cp_async_bulk", "cp_async_bulk_tensor", "stmatrix")
+_OF_NEW_LLVM: Final = (
+    *("mbarrier", "cp_async_bulk", "cp_async_bulk_tensor", "stmatrix"),
+    tensor_cores.NARROW_MMA,
+)
 _WGMMA_ARCH: Final = "sm_90a"
 _HALVES: Final = ir.VectorType(ir.HalfType(), 2)
 _NO_MASK, _NO_HINT, _NO = ir.Constant(I16, 0), ir.Constant(I64, 0), ir.Constant(I1, 0)

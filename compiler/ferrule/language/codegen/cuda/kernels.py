@@ -360,8 +360,7 @@ def _name(parameter: KernelParameter) -> str:
 def ptx(text: str, arch: str, parameter_bytes: int = 0, opt_level: int = 3) -> str:
     """The PTX from LLVM's pipeline and back end for a module, whose kernels have at most this many
     bytes of parameters."""
-    maps = archs.changes_maps(text)
-    features = archs.features(arch, parameter_bytes, narrow=used_in(text), maps=maps)
+    features = archs.features(arch, (text,), parameter_bytes, narrow=used_in(text))
     machine = archs.machine(arch, features, opt_level)
     context = llvm.create_context()
     with llvm.parse_assembly(text, context) as module:

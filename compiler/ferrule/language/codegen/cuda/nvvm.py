@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ferrule.language.ir import asynchronous, ops
-from ferrule.specs import DType, Float16
+from ferrule.specs import DType, Float8E4M3FN, Float8E5M2, Float16
 
 CONTROLS: Final[dict[asynchronous.ControlKind, str]] = {
     "cp_async_commit_group": "cp.async.commit.group",
@@ -41,6 +41,8 @@ MBARRIERS: Final[dict[ops.MBarrierKind, str]] = {
 """The intrinsic of each."""
 GIVE_STATE: Final = ("arrive", "arrive_and_expect_tx")
 """The kinds that return the state of the barrier, an i64."""
+EIGHT_BITS: Final[dict[DType, str]] = {Float8E4M3FN: "e4m3", Float8E5M2: "e5m2"}
+"""Floats of 8 bits in PTX's words."""
 CACHES: Final[dict[asynchronous.CacheMode, str]] = {"always": "ca", "global": "cg"}
 """The caches of an asynchronous copy, in PTX's words."""
 
@@ -48,6 +50,9 @@ CACHES: Final[dict[asynchronous.CacheMode, str]] = {"always": "ca", "global": "c
 def mma_types(a: DType, b: DType, d: DType) -> str:
     """The dtypes in NVVM's name."""
     short = {"int8": "s8", "uint8": "u8", "bfloat16": "bf16", "tfloat32": "tf32"}
+    total = "f16" if d is Float16 else "f32"
     if a is Float16:
-        return "f16.f16" if d is Float16 else "f32.f32"
+        return f"{total}.{total}"
+    if a in EIGHT_BITS:
+        return f"{total}.{EIGHT_BITS[a]}.{EIGHT_BITS[b]}.{total}"
     return short[a.name] if a is b else f"{short[a.name]}.{short[b.name]}"

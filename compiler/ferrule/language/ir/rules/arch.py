@@ -69,8 +69,7 @@ def _mma(checker: Checker, op: tensor_cores.Mma) -> None:
         _fragment(checker, fragment)
     a, b, c, d = (value.tensor.dtype for value in (op.a, op.b, op.c, op.d))
     known = tensor_cores.MMA_DTYPES
-    alike = a is b or (a.bits == b.bits == 8 and b in known)
-    holds = a in known and alike and c is d and d in known[a]
+    holds = tensor_cores.are_factors(a, b, known) and c is d and d in known[a]
     checker.require(holds, f"there is no mma of {a.name} and {b.name} to {d.name}")
     size = tensor_cores.fragment_size
     a_words, b_words = (size(f) // tensor_cores.words(f) for f in (op.a, op.b))
@@ -117,7 +116,10 @@ def _warpgroup_mma(checker: Checker, op: tensor_cores.WarpgroupMma) -> None:
     else:
         _shared_matrix(checker, op.a, op.of_a)
     a, b, d = (value.tensor.dtype for value in (op.a, op.b, op.d))
-    holds = tensor_cores.multiply(a, b) and d in tensor_cores.WGMMA_DTYPES[a]
+    holds = (
+        tensor_cores.are_factors(a, b, tensor_cores.WGMMA_DTYPES)
+        and d in tensor_cores.WGMMA_DTYPES[a]
+    )
     checker.require(holds, f"there is no warpgroup_mma of {a.name} and {b.name} to {d.name}")
     holds = tensor_cores.has_columns(op.columns, d)
     checker.require(holds, f"there is no warpgroup_mma of {op.columns} columns")

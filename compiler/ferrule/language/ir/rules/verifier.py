@@ -66,8 +66,9 @@ threads
 tensor cores and copies
 * an Mma, LoadMatrix, AsyncCopy and Control are in kernels; masks are Uint32; all tensors of these
   are compact and of one dim; a fragment is a tensor in registers, of constant size;
-* an Mma is of float16 to float32 or float16, of bfloat16 or tfloat32 to float32, or of int8 and
-  uint8, also mixed, to int32; A has 2 or 4 words of 32 bits, B half as many, C and D 4 elements;
+* an Mma is of float16 to float32 or float16, of bfloat16 or tfloat32 to float32, of float8_e4m3fn
+  and float8_e5m2, also mixed, to float32 or float16, or of int8 and uint8, also mixed, to int32;
+  A has 2 or 4 words of 32 bits, B half as many, C and D 4 elements;
 * a LoadMatrix goes from shared memory to a fragment of the same dtype, of 1, 2 or 4 bytes, with 1,
   2 or 4 words; transposed only with elements of 2 bytes;
 * an AsyncCopy goes from global to shared memory of the same dtype, 4, 8 or 16 bytes, cached

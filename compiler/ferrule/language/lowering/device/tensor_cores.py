@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ferrule.language.faces import tensor_cores as faces
 from ferrule.language.ir import ops
-from ferrule.language.ir.tensor_cores import MATRIX_COUNTS, MMA_DTYPES
+from ferrule.language.ir.tensor_cores import MATRIX_COUNTS, MMA_DTYPES, are_factors
 from ferrule.language.ir.types import TensorType
 from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
@@ -62,7 +62,7 @@ def _require_dtypes(low: Lowering, a: DType, b: DType, c: DType, node: ast.AST) 
             expected=" or ".join(dtype.name for dtype in MMA_DTYPES),
             hint="a.to(fe.TFloat32)" if a.name == "float32" else None,
         )
-    if b is not a and not (a.bits == b.bits == 8 and b in MMA_DTYPES):
+    if not are_factors(a, b, MMA_DTYPES):
         low.fail(node, f"mma of {a.name} and {b.name}", expected="a and b of one dtype")
     if c not in MMA_DTYPES[a]:
         low.fail(

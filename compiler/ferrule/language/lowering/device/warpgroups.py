@@ -122,7 +122,7 @@ def _require_dtypes(low: Lowering, a: DType, b: DType, d: DType, node: ast.Call)
                 f"the {name} of wgmma has elements of {dtype.name}",
                 expected=" or ".join(each.name for each in known),
             )
-    if not tensor_cores.multiply(a, b):
+    if not tensor_cores.are_factors(a, b, tensor_cores.WGMMA_DTYPES):
         low.fail(node, f"wgmma of {a.name} and {b.name}", expected="a and b of one dtype")
     if d not in known[a]:
         low.fail(

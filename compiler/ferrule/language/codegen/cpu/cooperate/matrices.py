@@ -14,6 +14,7 @@ from ferrule.language.codegen.cpu.cooperate.warps import Warp
 from ferrule.language.ir import ops, tensor_cores
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.types import TensorType
+from ferrule.language.mathlib import expand_op
 from ferrule.specs import DType, Float32, Int32
 
 _LANES: Final = 4
@@ -70,8 +71,18 @@ def _copy(
 ) -> None:
     for position in range(count):
         value = b.load(source, (_number(b, position),))
-        value = b.cast(given.tensor.dtype, value)
+        value = _converted(b, given.tensor.dtype, value)
         b.store(given, (thread, _number(b, first + position)), value)
+
+
+def _converted(b: Builder, dtype: DType, value: ops.Value) -> ops.Value:
+    """The value in a dtype, in simple ops: what expands those of floats of 8 bits has run."""
+    if value.type is dtype:
+        return value
+    cast = ops.Cast(ops.Value(dtype, "wide"), value)
+    for op in expand_op(b, cast) or (cast,):
+        b.append(op)
+    return cast.result
 
 
 def take(b: Builder, op: ops.MatrixOp, warp: Warp, given: ops.Value) -> None:
