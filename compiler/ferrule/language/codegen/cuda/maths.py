@@ -12,6 +12,7 @@ from llvmlite import ir
 from ferrule.compiler import halves
 from ferrule.compiler.cuda.libdevice import PREFIX
 from ferrule.language.codegen.cuda import approximate, narrow
+from ferrule.language.codegen.values import arithmetic
 from ferrule.language.ir import ops
 from ferrule.language.ir.scalars import EVERY
 from ferrule.runtime.llvm.emitter import Emitter
@@ -21,11 +22,18 @@ from ferrule.specs.deferred import dataclass
 
 _NAMES: Final = frozenset(name for name, row in EVERY.items() if row.libdevice)
 _DTYPES: Final = (Float32, Float64, Float16, BFloat16)
+_ROUNDINGS: Final = ("floor", "ceil", "round", "trunc")
+"""To whole numbers: one instruction, `cvt.rmi` and the like, where a formula has four to ten."""
 
 
 def _has(op: ops.Unary | ops.Binary) -> bool:
     """Whether libdevice has a function for an op."""
     return op.op in _NAMES and op.result.type in _DTYPES
+
+
+def _is_rounding(op: ops.Unary | ops.Binary) -> bool:
+    """Whether a GPU has an instruction for it."""
+    return op.op in _ROUNDINGS and op.result.type in _DTYPES
 
 
 def _of_libdevice(
@@ -61,7 +69,7 @@ class DeviceMaths:
         """Whether an op is not expanded, and `emit` emits it."""
         if isinstance(op, ops.Cast):
             return self.narrow and narrow.keeps(op)
-        return approximate.keeps(op) or (self.libdevice and _has(op))
+        return approximate.keeps(op) or _is_rounding(op) or (self.libdevice and _has(op))
 
     def emit(
         self,
@@ -73,5 +81,7 @@ class DeviceMaths:
         """Emits a kept op."""
         if isinstance(op, ops.Cast):
             return narrow.emit(emitter, op, given[0])
+        if isinstance(op, ops.Unary) and _is_rounding(op):
+            return arithmetic.unary(emitter, op.op, dtype, given[0])
         emit = approximate.emit if approximate.keeps(op) else _of_libdevice
         return emit(emitter, op.op, dtype, given)
