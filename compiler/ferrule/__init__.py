@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from ferrule.language.atoms.copies import CopyAtom as CopyAtom
     from ferrule.language.atoms.copies import TiledCopy as TiledCopy
     from ferrule.language.atoms.copies import make_copy_atom as make_copy_atom
+    from ferrule.language.atoms.copies import make_cotiled_copy as make_cotiled_copy
     from ferrule.language.atoms.copies import make_tiled_copy as make_tiled_copy
     from ferrule.language.atoms.copies import make_tiled_copy_D as make_tiled_copy_D
     from ferrule.language.atoms.copies import make_tiled_copy_S as make_tiled_copy_S
@@ -119,6 +120,7 @@ if TYPE_CHECKING:
     from ferrule.language.faces.tiles import copy_atom_call as copy_atom_call
     from ferrule.language.faces.tiles import gemm as gemm
     from ferrule.language.faces.tiles import mma_atom_call as mma_atom_call
+    from ferrule.language.faces.tiles import prefetch as prefetch
     from ferrule.language.faces.tuples import append_ones as append_ones
     from ferrule.language.faces.tuples import assume as assume
     from ferrule.language.faces.tuples import filter_tuple as filter_tuple
@@ -311,14 +313,14 @@ _LAYOUTS = (
     "zipped_divide zipped_product"
 )
 _COPIES = (
-    "CopyAtom TiledCopy make_copy_atom make_tiled_copy "
+    "CopyAtom TiledCopy make_copy_atom make_cotiled_copy make_tiled_copy "
     "make_tiled_copy_D make_tiled_copy_S make_tiled_copy_tv"
 )
 _MMAS = (
     "MmaAtom TiledMma make_mma_atom make_tiled_copy_A make_tiled_copy_B "
     "make_tiled_copy_C make_tiled_copy_C_atom make_tiled_mma"
 )
-_TILES = "basic_copy basic_copy_if copy copy_atom_call gemm mma_atom_call"
+_TILES = "basic_copy basic_copy_if copy copy_atom_call gemm mma_atom_call prefetch"
 _REDUCTIONS = "max min prod sum"
 _VECTORS = (
     "ReductionOp TensorSSA all_ any_ autovec_copy full full_like make_fragment make_fragment_like "
@@ -339,16 +341,23 @@ _TUPLES = (
     "size_in_bytes slice_and_offset transform_apply transform_leaf unwrap wrap"
 )
 _VIEWS = "domain_offset elem_less make_identity_tensor make_tensor recast_ptr recast_tensor"
-_CUTE = "Float GridConstant Integer SymInt and_ as_numeric dtype dynamic_expr not_ or_ select_"
+_CUTE = (
+    "Float GridConstant Integer SymInt and_ as_numeric basis_get basis_value dtype dynamic_expr "
+    "get_nonswizzle_portion get_swizzle_portion not_ or_ select_"
+)
 _MATHS = (
     "abs absf absi acos acosh add asin asinh atan atan2 atanh cbrt ceil clamp "
     "copysign cos cosh div erf erfc exp exp2 expm1 fabs floor fma fmod fpowi ipowi "
     "isfinite isinf isnan isnormal log log10 log1p log2 mul neg pow rcp rem round "
     "roundeven rsqrt sin sincos sinh sqrt sub tan tanh trunc"
 )
+_DIVISORS = (
+    "FastDivmodDivisor FastDivmodDivisorV2 fast_divmod_create_divisor fast_divmod_create_divisor_v2"
+)
 _ONLY_CUTE = {
     **{name: ("ferrule.language.faces.cute", name) for name in _CUTE.split()},
     **{name: ("ferrule.language.faces.maths", name) for name in _MATHS.split()},
+    **{name: ("ferrule.language.faces.pipelines.divisors", name) for name in _DIVISORS.split()},
 }
 """Names for programs of CuTe DSL alone, `import ferrule as cute`: no star import has them."""
 _ATTRIBUTES = {

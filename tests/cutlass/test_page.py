@@ -45,3 +45,11 @@ def test_what_is_instead_of_a_name_is_of_names_that_are_not_there() -> None:
     }
     assert not names.OTHERWISE.keys() & there
     assert names.OTHERWISE.keys() - known <= {"gpu", "vector", "jax"}
+
+
+def test_reasons_are_of_names_that_are_not_there() -> None:
+    found = [(n, a) for module in peer.NAMES for n, a in page.answers(module).items()]
+    assert {a for n, a in found if n in names.REASONS} == {"no"}
+    assert names.REASONS.keys() <= {n for n, _ in found}
+    said = names.missing("cutlass.utils", "distributed")
+    assert said.startswith("cutlass.utils.distributed is not in ferrule: for several GPUs")

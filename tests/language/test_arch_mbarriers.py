@@ -345,3 +345,25 @@ def test_of_two_numbers_the_one_that_is_none_does_not_count() -> None:
     np.testing.assert_array_equal(found[:64], np.fmax(a, b))
     np.testing.assert_array_equal(found[64:128], np.fmin(a, b))
     np.testing.assert_allclose(found[128:], 1 / b, rtol=1e-6)
+
+
+def test_copies_of_threads_arrive_by_themselves() -> None:
+    """Groups that the thread made or did not make; it goes on before they are there."""
+
+    @fe.kernel
+    def kernel(a, out):
+        t = arch.thread_idx()[0]
+        arrived, row = arch.alloc_smem(fe.Int64, 1), arch.alloc_smem(fe.Float32, 128)
+        if t == 0:
+            arch.mbarrier_init(arrived, 64)
+        arch.sync_threads()
+        arch.cp_async(row + t, a.iterator + t, 1)
+        arch.cp_async_commit_group()
+        arch.cp_async(row + (64 + t), a.iterator + (64 + t), 1)
+        arch.cp_async_mbarrier_arrive_noinc(arrived)
+        arch.mbarrier_wait(arrived, 0)
+        out[t] = row[t ^ 1] + row[127 - t]
+
+    a = np.arange(128, dtype=np.float32)
+    wanted = a[:64].reshape(32, 2)[:, ::-1].ravel() + a[64:][::-1]
+    np.testing.assert_array_equal(launched(kernel, a, np.zeros(64, np.float32)), wanted)

@@ -364,7 +364,7 @@ def _aligned(count: int) -> Any:
     ("module", "name", "message"),
     [
         ("arch", "alloc_tmem", "cutlass.cute.arch.alloc_tmem is for Blackwell"),
-        ("arch", "cvt_f32_tf32", "cutlass.cute.arch.cvt_f32_tf32 is not in ferrule, or not yet"),
+        ("arch", "store_async_dsmem", "arch.store_async_dsmem is not in ferrule, or not yet"),
         ("arch", "addc", "instead: fe.Uint64 holds the carry"),
         ("arch", "thread_idxx", "fe.arch has no attribute 'thread_idxx'; did you mean thread_idx"),
         ("math", "sinn", "fe.math has no attribute 'sinn'; did you mean sin"),

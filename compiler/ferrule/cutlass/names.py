@@ -123,10 +123,14 @@ BLACKWELL: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
                 "fence_view_async_tmem_store get_max_tmem_alloc_cols get_min_tmem_alloc_cols "
                 "issue_clc_query relinquish_tmem_alloc_permit retrieve_tmem_ptr",
             ),
-            ("cutlass.cute.nvgpu", "tcgen05"),
+            (
+                "cutlass.cute.nvgpu",
+                "make_im2col_tma_atom_A make_tiled_tma_atom_A make_tiled_tma_atom_B "
+                "make_tiled_tma_atom_C tcgen05",
+            ),
             (
                 "cutlass.cute.nvgpu.warp",
-                "LdMatrix16x16x8bOp LdMatrix16x8x8bOp MXF8F6F4_SUPPORTED_PAIRS MmaMXF4NVF4Op "
+                "Field LdMatrix16x16x8bOp LdMatrix16x8x8bOp MXF8F6F4_SUPPORTED_PAIRS MmaMXF4NVF4Op "
                 "MmaMXF4Op MmaMXF8F6F4Op MmaMXF8Op StMatrix16x8x8bOp",
             ),
             (
@@ -135,7 +139,7 @@ BLACKWELL: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
                 "TmemAllocator TmemBufferPool TransformMode cluster_shape_to_tma_atom_A "
                 "cluster_shape_to_tma_atom_B cluster_shape_to_tma_atom_SFB "
                 "compute_epilogue_tile_shape compute_smem_layout compute_tmem_cols_from_layout "
-                "get_copy_atom_a_transform get_gmem_layout_scale get_num_tmem_alloc_cols "
+                "gemm get_copy_atom_a_transform get_gmem_layout_scale get_num_tmem_alloc_cols "
                 "get_permutation_mnk get_smem_layout_atom_ab get_smem_layout_atom_epi "
                 "get_smem_layout_scale get_smem_store_op get_tma_atom_kind get_tmem_load_op "
                 "get_transform_a_source is_valid_scale_granularity "
@@ -152,6 +156,42 @@ BLACKWELL: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     }
 )
 """The names of each module that are for Blackwell, or later, alone."""
+_INSIDE: Final = "a part of CuTe DSL's own classes, which programs do not name"
+_NOTHING: Final = "nothing public says what it does"
+_HINTS: Final = "for hints and orders of memory, which the copies here have not"
+_BULK: Final = "`arch.cp_async_bulk` copies bytes; there is no atom for it yet"
+REASONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "Band": "for the pictures of `print_latex_tv`, and deprecated",
+        "PALETTES": "for the pictures of `print_latex_tv`, and deprecated",
+        "viz": "`print_latex` and `print_latex_tv` are in `cutlass.cute` and `cutlass.utils`",
+        "block_copy": "`cpasync.tma_partition` and `cute.copy` are what it does",
+        "distributed": "for several GPUs with one address for all, which are not emulated",
+        "get_kernel_smem_size": "a launch provides what its kernel needs; see "
+        "`arch.total_smem_size` in the kernel",
+        "wait": "an error there, too: it passes on too few arguments",
+        **dict.fromkeys(("MbarrierArray", "MbarrierLayout", "PipelineOp", "SyncObject"), _INSIDE),
+        **dict.fromkeys(("Atom", "ConstValue", "NumericMeta", "TmaCopyOp", "make_atom"), _INSIDE),
+        **dict.fromkeys(("CopyG2RTrait", "CopyR2GTrait", "CopyR2STrait", "CopyS2RTrait"), _INSIDE),
+        **dict.fromkeys(("CopyUniversalTrait", "MmaUniversalTrait", "TmaStoreFence"), _INSIDE),
+        **dict.fromkeys(("normalize_field_to_ir_name", "is_int_tuple_type", "mangle"), _INSIDE),
+        **dict.fromkeys(("static", "get_leaves", "make_sparse_elem"), _NOTHING),
+        **dict.fromkeys(("get_sparse_elem_type",), _NOTHING),
+        "OutputMajorMode": "nothing public says what takes it",
+        **dict.fromkeys(("CopyG2ROp", "CopyR2GOp", "CopyR2SOp", "CopyS2ROp"), _HINTS),
+        **dict.fromkeys(("CacheEvictionPriority", "L2PrefetchSize", "MemoryOrder"), _HINTS),
+        **dict.fromkeys(("MemoryScope", "SharedSpace", "StoreCacheMode"), _HINTS),
+        **dict.fromkeys(("CopyBulkG2SOp", "CopyBulkG2SMulticastOp", "CopyBulkS2GOp"), _BULK),
+        **dict.fromkeys(("CopyBulkS2GByteMaskOp", "CopyBulkS2SOp"), _BULK),
+        **dict.fromkeys(
+            ("cvt_i4_bf16_intrinsic", "cvt_i8_bf16_intrinsic"),
+            "`x.to(fe.BFloat16)` of a vector: this one takes values of MLIR",
+        ),
+        "DisableCuteExtCompile": "for the folder `experimental`",
+        "Int128": "no target here has integers of 128 bits in kernels",
+    }
+)
+"""Why ferrule has not some of the other names."""
 _MLIR: Final = "cutlass._mlir"
 _OF_MLIR: Final = tuple(name for name in SOURCES if name.startswith(_MLIR))
 PAGE: Final = "docs/cute_names.md"
@@ -181,6 +221,8 @@ def missing(module: str, name: str) -> str:
         return f"{module}.{name} is not in ferrule; instead: {instead} ({PAGE})"
     if name in BLACKWELL.get(module, ()):
         return f"{module}.{name} is for Blackwell, and not in ferrule{_of_hopper(name)} ({PAGE})"
+    if name in REASONS and name in _known(module):
+        return f"{module}.{name} is not in ferrule: {REASONS[name]} ({PAGE})"
     return (
         f"{module}.{name} is not in ferrule, or not yet ({PAGE} says what is){_near(module, name)}"
     )

@@ -130,6 +130,12 @@ def _section(module: str) -> Iterator[str]:
         chosen = [f"`{name}`" for name, is_ in found.items() if is_ == wanted]
         if chosen:
             yield textwrap.fill(f"**{title}**: {', '.join(chosen)}.", 118) + "\n"
+    reasons: dict[str, list[str]] = {}
+    for name in (name for name, is_ in found.items() if is_ == "no" and name in names.REASONS):
+        reasons.setdefault(names.REASONS[name], []).append(f"`{name}`")
+    if reasons:
+        yield "| not here | why |\n|---|---|"
+        yield "\n".join(f"| {', '.join(each)} | {why} |" for why, each in reasons.items()) + "\n"
     others = [name for name, is_ in found.items() if is_ == "otherwise"]
     if others:
         yield "| otherwise | |\n|---|---|"

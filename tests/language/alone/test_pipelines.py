@@ -125,6 +125,49 @@ def test_a_warp_produces_and_another_consumes(tries: bool) -> None:
         assert np.array_equal(found, wanted)
 
 
+# ---- pipelines of copies that threads begin ----
+
+
+@fe.kernel
+def copied_kernel(a: fe.Tensor, out: fe.Tensor):
+    """The producing warp never waits for its copies."""
+    warp, lane = arch.make_warp_uniform(arch.warp_idx()), arch.lane_idx()
+    storage = utils.SmemAllocator().allocate(Storage)
+    stages = pipeline.PipelineCpAsync.create(
+        num_stages=STAGES,
+        producer_group=WARP,
+        consumer_group=WARP,
+        barrier_storage=storage.barriers.data_ptr(),
+    )
+    data = storage.data.data_ptr()
+    producer, consumer = stages.make_participants()
+    if warp == 0:
+        for i in range(a.shape[0]):
+            stage = producer.acquire_and_advance()
+            place = stage.index * 32 + lane
+            arch.cp_async(data + place, fe.domain_offset((i, lane), a).iterator, 1)
+            stage.commit()
+        producer.tail()
+    else:
+        for i in range(a.shape[0]):
+            stage = consumer.wait_and_advance()
+            out[i, lane] = data[stage.index * 32 + 31 - lane]
+            stage.release()
+
+
+@fe.jit
+def copied(a: fe.Tensor, out: fe.Tensor):
+    copied_kernel(a, out).launch(grid=1, block=64)
+
+
+def test_threads_begin_copies_that_fill_stages() -> None:
+    a = np.arange(11 * 32, dtype=np.float32).reshape(11, 32)
+    for found in results(copied, (rows(), rows()), a, np.zeros_like(a)):
+        assert np.array_equal(found, a[:, ::-1])
+    text = fe.compile(copied, rows(), rows(), options="--target cuda --gpu-arch sm_90a")
+    assert "cp.async.mbarrier.arrive.noinc.shared.b64" in text.inspect_ptx()
+
+
 # ---- pipelines of copies ----
 
 

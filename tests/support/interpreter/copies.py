@@ -66,6 +66,16 @@ class Copies:
                 self.groups.append(self.open)
                 self.open = []
             case ops.Control("cp_async_wait_group", most):
-                while len(self.groups) > most:
-                    for copy in self.groups.pop(0):
-                        copy.arrive()
+                self.wait(most)
+
+    def finish(self) -> None:
+        """All that was begun is there."""
+        self.groups.append(self.open)
+        self.open = []
+        self.wait(0)
+
+    def wait(self, most: int) -> None:
+        """All groups but so many are there."""
+        while len(self.groups) > most:
+            for copy in self.groups.pop(0):
+                copy.arrive()

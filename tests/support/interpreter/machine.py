@@ -247,6 +247,8 @@ class Machine:
                 thread.copies.run(op, values)
             case ops.MBarrier() | ops.BulkCopy():
                 declared.seen("orders")
+                if isinstance(op, ops.MBarrier) and op.kind == "copies_arrive":
+                    thread.copies.finish()
                 thread.block.barriers.run(op, values)
             case ops.PeerLoad(result, source):
                 values[result] = values[source].read(source.tensor.dtype, 0)

@@ -386,6 +386,8 @@ def _barriers() -> Iterator[Sample]:
     yield _alone(begin, {**room, one: 1})
     arrive = ops.MBarrier("arrive", b, None, peer)
     yield Sample((begin, arrive), lambda _: {**room, one: 1, peer: 0})
+    later = ops.MBarrier("copies_arrive", b)
+    yield Sample((begin, later), lambda _: {**room, one: 1})
     open_ = {**room, one: 1, zero: 0}
     yield Sample((begin, ops.MBarrierWait(b, zero, _PLACE)), lambda _: open_, threads=128)
     ended = (begin, ops.MBarrier("arrive", b, None, peer))

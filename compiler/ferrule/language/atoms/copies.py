@@ -10,6 +10,7 @@ from ferrule.language.layouts import (
     Layout,
     coalesce,
     composition,
+    left_inverse,
     logical_product,
     make_layout,
     make_layout_tv,
@@ -18,6 +19,7 @@ from ferrule.language.layouts import (
     size,
     zipped_divide,
 )
+from ferrule.language.layouts import filter as filter_layout
 from ferrule.language.layouts.errors import LayoutError, refuse
 from ferrule.language.layouts.layout import join, modes_of
 from ferrule.language.layouts.tuples import format_tuple
@@ -210,6 +212,38 @@ def make_tiled_copy_S(atom: CopyAtom, tiled_copy: TiledCopy) -> TiledCopy:
 def make_tiled_copy_D(atom: CopyAtom, tiled_copy: TiledCopy) -> TiledCopy:
     """A copy whose threads have the elements that another one writes."""
     return make_tiled_copy(atom, tiled_copy.layout_dst_tv_tiled, tiled_copy.tiler)
+
+
+def make_cotiled_copy(atom: CopyAtom, atom_layout_tv: Layout, data_layout: Layout) -> TiledCopy:
+    """A copy of a tensor with this layout, of which (thread, value) is at the offset that a layout
+    gives: threads have what lies side by side in memory, whatever its coordinates.
+
+    Raises LayoutError where an offset is none of the tensor's.
+    """
+    name = "make_cotiled_copy"
+    _require_atom(name, atom)
+    for given in (atom_layout_tv, data_layout):
+        if not isinstance(given, Layout):
+            refuse(name, f"the layout is {given!r}", "give the result of make_layout")
+    offsets, wanted = (
+        {layout(i) for i in range(int(size(layout)))} for layout in (data_layout, atom_layout_tv)
+    )
+    if not wanted <= offsets:
+        refuse(
+            name,
+            f"{atom_layout_tv} has offsets that {data_layout} has not, such as "
+            f"{min(wanted - offsets)}",
+            "give offsets of elements of the tensor",
+        )
+    there = composition(left_inverse(data_layout), atom_layout_tv, operation=name)
+    sizes = product_each(data_layout.shape)
+    tiler = tuple(
+        filter_layout(composition(Layout(sizes, units), there, operation=name))
+        for units in (tuple(int(i == j) for j in range(len(sizes))) for i in range(len(sizes)))
+    )
+    of_tile = composition(make_layout(sizes), tiler, operation=name)
+    own = composition(left_inverse(of_tile), there, operation=name)
+    return make_tiled_copy(atom, own, tiler)
 
 
 def _require_atom(name: str, atom: Any) -> None:

@@ -40,6 +40,7 @@ from ferrule.language.faces.collectives import (
 )
 from ferrule.language.faces.mbarriers import (
     cp_async_bulk,
+    cp_async_mbarrier_arrive_noinc,
     fence_proxy,
     mbarrier_arrive,
     mbarrier_arrive_and_expect_tx,
@@ -145,6 +146,7 @@ if TYPE_CHECKING:
     from ferrule.language.faces.more_arch import atomic_max_float32 as atomic_max_float32
     from ferrule.language.faces.more_arch import block_idx_in_cluster as block_idx_in_cluster
     from ferrule.language.faces.more_arch import cluster_size as cluster_size
+    from ferrule.language.faces.more_arch import cvt_f32_tf32 as cvt_f32_tf32
     from ferrule.language.faces.more_arch import cvt_f32x2_bf16x2 as cvt_f32x2_bf16x2
     from ferrule.language.faces.more_arch import cvt_i8_bf16 as cvt_i8_bf16
     from ferrule.language.faces.more_arch import cvt_i8x2_to_bf16x2 as cvt_i8x2_to_bf16x2
@@ -275,8 +277,10 @@ __all__ = [
     "cp_async_bulk_tensor",
     "cp_async_bulk_wait_group",
     "cp_async_commit_group",
+    "cp_async_mbarrier_arrive_noinc",
     "cp_async_wait_group",
     "cvt_f32x2_bf16x2",
+    "cvt_f32_tf32",
     "cvt_i8_bf16",
     "cvt_i8x2_to_bf16x2",
     "cvt_i8x2_to_f32x2",
@@ -440,6 +444,7 @@ _MORE: Final = MappingProxyType(
             "block_idx_in_cluster",
             "cluster_size",
             "cvt_f32x2_bf16x2",
+            "cvt_f32_tf32",
             "cvt_i8_bf16",
             "cvt_i8x2_to_bf16x2",
             "cvt_i8x2_to_f32x2",

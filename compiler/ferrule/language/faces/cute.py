@@ -10,6 +10,15 @@ from typing import Any
 
 from ferrule.language.faces.base import outside
 from ferrule.language.faces.vectors import where
+from ferrule.language.layouts import (
+    ComposedLayout,
+    Layout,
+    ScaledBasis,
+    Swizzle,
+    get,
+    make_swizzle,
+)
+from ferrule.language.layouts.errors import refuse
 from ferrule.specs import Boolean, DType, Float32, Int32, Numeric, Sym, sym_int
 from ferrule.specs.dtypes import as_dtype
 
@@ -156,6 +165,35 @@ def if_generate(
             then_body(*(input_args or ()))
         return None
     return then_body(*(input_args or ())) if cond else else_body(*(input_args or ()))
+
+
+def basis_value(e: Any) -> Any:
+    """The number of units of a `ScaledBasis`; anything else as it is."""
+    return e.value if isinstance(e, ScaledBasis) else e
+
+
+def basis_get(basis: Any, t: Any) -> Any:
+    """The mode of a tuple or layout of which a `ScaledBasis` counts units; for anything else all of
+    it."""
+    return get(t, list(basis.mode)) if isinstance(basis, ScaledBasis) else t
+
+
+def get_swizzle_portion(layout: Any) -> Swizzle:
+    """The swizzle of a layout: S<0,4,3>, which changes nothing, of one without."""
+    if isinstance(layout, ComposedLayout) and isinstance(layout.inner, Swizzle):
+        return layout.inner
+    if isinstance(layout, (Layout, ComposedLayout)):
+        return make_swizzle(0, 4, 3)
+    refuse("get_swizzle_portion", f"the layout is {layout!r}", "give a layout")
+
+
+def get_nonswizzle_portion(layout: Any) -> Any:
+    """A layout without its swizzle: what is applied first."""
+    if isinstance(layout, ComposedLayout):
+        return layout.outer
+    if isinstance(layout, Layout):
+        return layout
+    refuse("get_nonswizzle_portion", f"the layout is {layout!r}", "give a layout")
 
 
 def dsl_user_op(function: Any) -> Any:

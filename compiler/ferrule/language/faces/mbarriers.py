@@ -28,6 +28,14 @@ def mbarrier_arrive(mbar_ptr: Any, peer_cta_rank_in_cluster: Any = None) -> None
     outside("arch.mbarrier_arrive")
 
 
+def cp_async_mbarrier_arrive_noinc(mbar_ptr: Any) -> None:
+    """Arrives at a barrier as soon as all is there that the thread's `cp_async` so far copy.
+
+    It is one of the arrivals that the barrier was initialised for.  The thread goes on.
+    """
+    outside("arch.cp_async_mbarrier_arrive_noinc")
+
+
 def mbarrier_expect_tx(mbar_ptr: Any, bytes: Any) -> None:
     """Makes the current phase of a barrier wait for this number of bytes more."""
     outside("arch.mbarrier_expect_tx")

@@ -27,6 +27,7 @@ from ferrule.language.faces.threads import (
     match_all_sync,
     match_any_sync,
 )
+from ferrule.language.faces.vectors import where
 
 # Numbers of the call have operators, which Python's numbers of these dtypes lack.
 BFloat16: Any = specs.BFloat16
@@ -209,6 +210,15 @@ def cvt_i8x2_to_bf16x2(src_vec2: Any) -> Any:
 def cvt_i8x4_to_bf16x4(src_vec4: Any) -> Any:
     """A vector of integers as BFloat16."""
     return src_vec4.to(BFloat16)
+
+
+def cvt_f32_tf32(src_f32: Any) -> Any:
+    """A Float32 as TFloat32, its bits in an Int32: to nearest, ties away from 0, as `cvt.rna`."""
+    bits = Float32(src_f32).bitcast(Int32)
+    size = bits & 0x7FFFFFFF
+    rounded = ((size + 0x1000) & ~0x1FFF) | (bits & ~0x7FFFFFFF)
+    infinity = 0x7F800000
+    return where(size > infinity, Int32(0x7FFFFFFF), where(size == infinity, bits, rounded))
 
 
 def cvt_i8_bf16(src_i8: Any) -> Any:

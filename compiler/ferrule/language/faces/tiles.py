@@ -31,6 +31,15 @@ def copy(
     outside("copy")
 
 
+def prefetch(atom: Any, src: Any) -> None:
+    """Begins to bring boxes of a tensor in global memory to the L2 cache; nothing waits for them.
+
+    `atom` is one of `make_tiled_tma_atom` that loads, and `src` what it copies, with any further
+    modes of compile-time sizes: the boxes of all their places.  One lane of the warp asks for them.
+    """
+    outside("prefetch")
+
+
 def copy_atom_call(atom: Any, src: Any, dst: Any, *, pred: Any = None) -> None:
     """`copy` of what one atom copies."""
     outside("copy_atom_call")

@@ -11,6 +11,7 @@ from ferrule.language.faces.pipelines.groups import (
 )
 from ferrule.language.faces.pipelines.schedulers import (
     PersistentTileSchedulerParams,
+    StaticPersistentRuntimeTileScheduler,
     StaticPersistentTileScheduler,
     WorkTileInfo,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "GroupedGemmTileSchedulerHelper",
     "PersistentTileSchedulerParams",
     "SmemAllocator",
+    "StaticPersistentRuntimeTileScheduler",
     "StaticPersistentTileScheduler",
     "TensorMapManager",
     "TensorMapUpdateMode",

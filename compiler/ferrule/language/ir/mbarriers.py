@@ -23,7 +23,7 @@ __all__ = [  # names of `ops`
     "MBarrierWait",
 ]
 
-MBarrierKind = Literal["init", "arrive", "expect_tx", "arrive_and_expect_tx"]
+MBarrierKind = Literal["init", "arrive", "expect_tx", "arrive_and_expect_tx", "copies_arrive"]
 """The operations of a thread on a barrier."""
 
 
@@ -38,7 +38,9 @@ class MBarrier(
 ):
     """`init`: initialises a barrier for `amount` arrivals.  `arrive`: one of them.  `expect_tx`:
     the phase waits for `amount` bytes more.  An amount is an Int32.  An `arrive` with a `peer`, an
-    Int32, is for the barrier at the same place of the block of the cluster with that number."""
+    Int32, is for the barrier at the same place of the block of the cluster with that number.
+    `copies_arrive`: an arrival as soon as all that the thread's `AsyncCopy` so far copy is there.
+    """
 
     kind: MBarrierKind
     barrier: Value

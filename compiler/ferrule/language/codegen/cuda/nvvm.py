@@ -37,6 +37,7 @@ MBARRIERS: Final[dict[ops.MBarrierKind, str]] = {
     "arrive": "mbarrier.arrive.shared",
     "expect_tx": "mbarrier.expect.tx.scope.cta.space.cta",
     "arrive_and_expect_tx": "mbarrier.arrive.expect.tx.scope.cta.space.cta",
+    "copies_arrive": "cp.async.mbarrier.arrive.noinc.shared",
 }
 """The intrinsic of each."""
 GIVE_STATE: Final = ("arrive", "arrive_and_expect_tx")

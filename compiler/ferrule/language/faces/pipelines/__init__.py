@@ -10,6 +10,7 @@ from __future__ import annotations
 from ferrule.language.faces.pipelines.asynchronous import (
     PipelineAsync,
     PipelineConsumer,
+    PipelineCpAsync,
     PipelineProducer,
     PipelineTmaAsync,
     PipelineTmaStore,
@@ -32,6 +33,7 @@ from ferrule.language.faces.pipelines.states import (
     CooperativeGroup,
     PipelineState,
     PipelineUserType,
+    compute_k_tile,
     make_pipeline_state,
 )
 
@@ -41,6 +43,7 @@ __all__ = [
     "NamedBarrier",
     "PipelineAsync",
     "PipelineConsumer",
+    "PipelineCpAsync",
     "PipelineOrder",
     "PipelineProducer",
     "PipelineState",
@@ -52,6 +55,7 @@ __all__ = [
     "arrive",
     "arrive_and_wait",
     "arrive_unaligned",
+    "compute_k_tile",
     "make_pipeline_state",
     "pipeline_init_arrive",
     "pipeline_init_wait",

@@ -17,6 +17,7 @@ from ferrule.language.faces.asynchronous import (
 )
 from ferrule.language.faces.base import const_expr, range_constexpr
 from ferrule.language.faces.mbarriers import (
+    cp_async_mbarrier_arrive_noinc,
     mbarrier_arrive,
     mbarrier_arrive_and_expect_tx,
     mbarrier_init,
@@ -124,6 +125,42 @@ class PipelineAsync(_Pipeline):
     def producer_commit(self, state: PipelineState) -> None:
         """Says that this thread has written to the stage."""
         mbarrier_arrive(self.barriers + state.index)
+
+    def consumer_release(self, state: PipelineState) -> None:
+        """Says that this thread has read the stage."""
+        mbarrier_arrive(self._empty(state))
+
+
+@dataclass(frozen=True)
+class PipelineCpAsync(_Pipeline):
+    """A pipeline whose producers are threads that copy with `cp_async` or `CopyG2SOp`.
+
+    A thread commits a stage behind its copies to it, goes on, and arrives when they are there.
+    Consumers are as those of `PipelineAsync`.
+    """
+
+    @staticmethod
+    def create(
+        *,
+        num_stages: int,
+        producer_group: CooperativeGroup,
+        consumer_group: CooperativeGroup,
+        barrier_storage: Any,
+        defer_sync: bool = False,
+    ) -> PipelineCpAsync:
+        """As `PipelineAsync.create`."""
+        _make_barriers(barrier_storage, num_stages, producer_group.count, consumer_group.count)
+        if const_expr(not defer_sync):
+            sync_threads()
+        return PipelineCpAsync(barrier_storage, num_stages)
+
+    def producer_acquire(self, state: PipelineState, try_acquire_token: Any = None) -> None:
+        """Waits until the stage is empty; not if `producer_try_acquire` has said so."""
+        _wait(self._empty(state), state.phase, try_acquire_token)
+
+    def producer_commit(self, state: PipelineState) -> None:
+        """Says that this thread's copies so far fill the stage, as soon as they are there."""
+        cp_async_mbarrier_arrive_noinc(self.barriers + state.index)
 
     def consumer_release(self, state: PipelineState) -> None:
         """Says that this thread has read the stage."""

@@ -115,3 +115,9 @@ def make_pipeline_state(type: PipelineUserType, stages: int) -> PipelineState:
     For a producer all stages are empty at first, as if a phase had ended before.
     """
     return state_at(stages, 0, 0, 1 if type is PipelineUserType.Producer else 0)
+
+
+def compute_k_tile(stage_idx: Any, stage_count: Any, stage_offset: Any, num_stages: int) -> Any:
+    """The number of the tile of K in a stage, an Int32: the stage was filled `stage_count` times
+    before, and tile 0 is in the stage `stage_offset`."""
+    return Int32(stage_count * num_stages + (stage_idx - stage_offset) % num_stages)

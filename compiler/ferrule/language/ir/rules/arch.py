@@ -34,7 +34,7 @@ def effect(checker: Checker, op: threads.ArchOp) -> None:
             if peer is not None:
                 checker.require(kind == "arrive", "only an arrive is at the barrier of a peer")
                 checker.types([peer], [Int32], "the peer of an mbarrier")
-            needs = kind != "arrive"
+            needs = kind not in ("arrive", "copies_arrive")
             checker.require(needs == (amount is not None), f"the number of an mbarrier's {kind}")
             checker.types([] if amount is None else [amount], [Int32] * needs, "numbers")
         case mbarriers.MBarrierWait(barrier, phase):

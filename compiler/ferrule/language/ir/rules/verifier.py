@@ -75,9 +75,10 @@ tensor cores and copies
   `global` only of 16, its condition a Boolean; the amount of a Control is not negative, and 0 but
   for `cp_async_wait_group`, `wgmma_wait_group` and `setmaxregister_…`;
 * an MBarrier, an MBarrierWait and a BulkCopy have a barrier that is an int64 in shared memory; all
-  but an `arrive` have an amount, phases, amounts and sizes are Int32; a BulkCopy goes from global
-  to shared memory of the same dtype, a BulkStore in the other direction; only an `arrive` has a
-  peer, an Int32; an MBarrierTry is a Boolean, of such a barrier and an Int32;
+  but an `arrive` and a `copies_arrive` have an amount, phases, amounts and sizes are Int32; a
+  BulkCopy goes from global to shared memory of the same dtype, a BulkStore in the other direction;
+  only an `arrive` has a peer, an Int32; an MBarrierTry is a Boolean, of such a barrier and an
+  Int32;
 * a TensorCopy is of a tensor in global memory, with the dims of its boxes and an Int32 coordinate
   for each, none of a `prefetch_map`; a `load` and a `store` have shared memory of the same dtype,
   compact and of one dim, a `load` a barrier too, and perhaps a mask, an Int32;

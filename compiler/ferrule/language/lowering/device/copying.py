@@ -289,6 +289,7 @@ def _made(function: Callable[..., Any]) -> Intrinsic:
 
 _MADE: Final = (
     copies.make_copy_atom,
+    copies.make_cotiled_copy,
     copies.make_tiled_copy,
     copies.make_tiled_copy_D,
     copies.make_tiled_copy_S,

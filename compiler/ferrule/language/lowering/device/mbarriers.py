@@ -72,6 +72,16 @@ def _arrive(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Ca
     low.builder.mbarrier("arrive", barrier, peer=block)
 
 
+def _copies_arrive(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> None:
+    """`fe.arch.cp_async_mbarrier_arrive_noinc(mbar_ptr)`."""
+    (pointer,) = bound(low, "mbar_ptr", args, kwargs, node)
+    name = "cp_async_mbarrier_arrive_noinc"
+    require_kernel(low, name, node)
+    barrier = barrier_at(low, name, pointer, node)
+    low.state.writes += 1
+    low.builder.mbarrier("copies_arrive", barrier)
+
+
 def _phase(
     low: Lowering, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 ) -> tuple[ops.Value, ops.Value]:
@@ -158,6 +168,7 @@ TABLE: Final[dict[Any, Intrinsic]] = {
     faces.mbarrier_init: _change("mbarrier_init", "init", "cnt"),
     faces.mbarrier_init_fence: _init_fence,
     faces.mbarrier_arrive: _arrive,
+    faces.cp_async_mbarrier_arrive_noinc: _copies_arrive,
     faces.mbarrier_expect_tx: _change("mbarrier_expect_tx", "expect_tx", "bytes"),
     faces.mbarrier_arrive_and_expect_tx: _change(
         "mbarrier_arrive_and_expect_tx", "arrive_and_expect_tx", "bytes"

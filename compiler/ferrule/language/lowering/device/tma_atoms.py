@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from itertools import product
 from typing import Any, Final
 
 from ferrule.compiler.cuda.tilings import Swizzle, Tiling, data_type, innermost_first, named
@@ -239,9 +240,24 @@ def _box(
     shared, there = sides
     boxes: Boxes = atom.boxes
     map_: TensorMapView = atom.tensor_map
-    along, across, offset = box
-    first = coordinate_views.element(low, there, (0,) * len(there.layout), node)
-    every = list(leaves(first))
+    at = _corner(low, atom, there, (0,) * len(there.layout), box, node)
+    kind: ops.TensorCopyKind = "load" if isinstance(boxes.op, LOADS) else "store"
+    memory = _place(low, shared, box[2])
+    low.builder.append(ops.TensorCopy(kind, map_.value, map_.boxes, at, memory, *more))
+
+
+def _corner(
+    low: Lowering,
+    atom: TmaAtom,
+    there: CoordinateView,
+    place: tuple[Any, ...],
+    box: tuple[int, int, int],
+    node: ast.AST,
+) -> tuple[ops.Value, ...]:
+    """The coordinates in the tensor where a box of the tile at a place begins."""
+    boxes: Boxes = atom.boxes
+    along, across, _ = box
+    every = list(leaves(coordinate_views.element(low, there, place, node)))
     origin = [every[dim] for dim in atom.dims]
     for mode, by in ((boxes.inner, along), (boxes.outer, across)):
         origin[mode] = (
@@ -249,10 +265,7 @@ def _box(
         )
     # The hardware has coordinates of 32 bits, and a map has no larger sizes.
     numbers = (coercion.as_number(low, each, node) for each in origin)
-    at = tuple(coercion.convert(low, each, Int32).value for each in numbers)
-    kind: ops.TensorCopyKind = "load" if isinstance(boxes.op, LOADS) else "store"
-    memory = _place(low, shared, offset)
-    low.builder.append(ops.TensorCopy(kind, map_.value, map_.boxes, at, memory, *more))
+    return tuple(coercion.convert(low, each, Int32).value for each in numbers)
 
 
 def _place(low: Lowering, shared: _Shared, offset: int) -> ops.Value:
@@ -264,6 +277,39 @@ def _place(low: Lowering, shared: _Shared, offset: int) -> ops.Value:
         start = low.builder.view(shared.value, one)
         return low.builder.view(start, one, (low.builder.constant(Int32, offset),))
     return low.builder.view(shared.root, one, (swizzled.begin_of(low, shared, offset),))
+
+
+def _prefetch_boxes(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> None:
+    """`fe.prefetch(atom, src)`."""
+    given, there = bound(low, "atom src", args, kwargs, node)
+    atom = atom_of(low, "prefetch", given, node)
+    require_kernel(low, "prefetch", node)
+    boxes: Boxes = atom.boxes
+    if not isinstance(boxes.op, LOADS):
+        names = " or ".join(each.__name__ for each in LOADS)
+        low.fail(node, f"prefetch by {type(boxes.op).__name__}", expected=names)
+    if not isinstance(there, CoordinateView):
+        low.fail(
+            node,
+            f"prefetch of {describe(there)}",
+            expected="a part of the second result of make_tiled_tma_atom",
+        )
+    rest = tuple(layouts.size(there.layout, mode=[i]) for i in range(1, len(there.layout)))
+    if not all(isinstance(count, int) for count in rest):
+        low.fail(
+            node,
+            f"prefetch of {there.name}, of layout {there.layout}",
+            expected="compile-time sizes of the modes behind the first",
+            hint="name a place of the others: tAgA[None, k]",
+        )
+    map_: TensorMapView = atom.tensor_map
+    low.state.writes += 1
+    with low.builder.region() as asked:
+        for place in product(*map(range, rest)):
+            for box in boxes.places:
+                at = _corner(low, atom, there, (0, *place), box, node)
+                low.builder.append(ops.TensorCopy("prefetch", map_.value, map_.boxes, at))
+    low.builder.if_(is_first_lane(low), asked.freeze(), ops.Region(), ())
 
 
 def _prefetch(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> None:
@@ -278,6 +324,7 @@ def _prefetch(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> No
 TABLE: Final[dict[Any, Intrinsic]] = {
     faces.make_tiled_tma_atom: _make,
     faces.tma_partition: _partition,
+    faces.prefetch: _prefetch_boxes,
     faces.prefetch_descriptor: _prefetch,
 }
 """The emitters of these functions."""

@@ -71,6 +71,7 @@ _FACES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "language.faces.printing": ("objects.printing",),
         "language.faces.reductions": ("tensors.reductions",),
         "language.faces.tensor_cores": ("device.tensor_cores", "device.warpgroups"),
+        "language.faces.pipelines.divisors": ("numbers.divisors",),
         "language.faces.pipelines.tensor_map_edits": ("device.tensor_map_edits",),
         "language.faces.tensors": (
             *("tensors.layout_functions", "tensors.allocation", "tensors.vector_functions"),
