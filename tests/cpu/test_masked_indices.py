@@ -106,3 +106,18 @@ def test_nothing_is_stored_elsewhere(name: str) -> None:
     compiled(functions("stores", STORES)[name])(x, o, 0)
     assert (o[:1024].reshape(4, 256) == np.roll(x.reshape(4, 256), 3, axis=1)).all()
     assert not o[1024:1100].any()
+
+
+@fe.jit
+def narrow_masks(x, k: fe.Tensor, o: fe.Tensor):
+    for i in range(o.shape[0]):
+        o[i] = x[fe.Int32(k[i] & 3) * 8 + fe.Int32((k[i] >> 1) & 7)]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int64", "uint64"])
+def test_masks_of_narrow_integers(dtype: str) -> None:
+    """A hidden mask of fewer than 32 bits is itself a conversion to fewer bits."""
+    x, o = np.arange(32, dtype=np.int32), np.zeros(70, np.int32)
+    k = np.arange(-5, 65).astype(dtype)
+    fe.compile(narrow_masks, x, k, o, options="--target cpu")(x, k, o)
+    assert (o == x[(k & 3).astype(int) * 8 + ((k >> 1) & 7).astype(int)]).all()

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
-from draws import Source
-
 from ferrule.specs import Boolean, DType, Float32, Int32
+from random_programs.choices import Choices
+from random_programs.indices import masked
 from random_programs.promotion import promoted
 
 T = TypeVar("T")
@@ -32,29 +32,6 @@ def name_of(dtype: DType) -> str:
 
 
 @dataclass(frozen=True)
-class Choices:
-    """Draws from a source; simpler things stand first, so that a failure shrinks to them."""
-
-    source: Source
-
-    def below(self, limit: int) -> int:
-        """A number from 0 to below the limit."""
-        return self.source.below(limit)
-
-    def one(self, items: Sequence[T]) -> T:
-        """One of these."""
-        return items[self.below(len(items))]
-
-    def weighted(self, weights: Mapping[T, int]) -> T:
-        """One of these, by weight."""
-        return self.one([item for item, weight in weights.items() for _ in range(weight)])
-
-    def chance(self, percent: int) -> bool:
-        """True in so many of a hundred cases."""
-        return self.below(100) >= 100 - percent
-
-
-@dataclass(frozen=True)
 class Typed:
     """The text of an expression, in parentheses where it needs them, and its dtype."""
 
@@ -64,11 +41,15 @@ class Typed:
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor that can be read: its name, dtype and the number of its dims."""
+    """A tensor that can be read: its name, dtype and the number of its dims.
+
+    `last`: the size of its last dim, a power of two, where programs know it.
+    """
 
     name: str
     dtype: DType
     ndim: int = 1
+    last: int = 0
 
 
 @dataclass(frozen=True)
@@ -149,6 +130,8 @@ class Expressions:
 
     def index(self, tensor: Tensor, axis: int, scope: Scope) -> str:
         """A coordinate within a dim."""
+        if tensor.last and axis == tensor.ndim - 1 and self.choices.chance(80):
+            return masked(self.choices, tensor.last, self.whole_numbers(scope))
         integers = [text for text, dtype in scope.numbers.items() if dtype.is_integer]
         inner = "0"
         if integers and self.choices.chance(80):
@@ -159,6 +142,15 @@ class Expressions:
         elif not integers:  # Of an empty tensor that is a division by zero, not its element.
             return f"0 % {tensor.name}.shape[{axis}]"
         return f"({inner} + {self.choices.below(4)}) % {tensor.name}.shape[{axis}]"
+
+    def whole_numbers(self, scope: Scope) -> list[str]:
+        """Integers that an index can be made of, the newest first."""
+        names = [
+            name if promoted(dtype, Int32) else f"fe.Int32({name})"
+            for name, dtype in scope.numbers.items()
+            if dtype.is_integer
+        ]
+        return names[::-1] or [*scope.constants, "fe.Int32(5)"][:1]
 
     def literal(self, near: DType, scope: Scope) -> Typed:
         """A number known at compile time beside a number of another dtype."""

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ferrule.specs import DType
+from ferrule.specs import DType, Int32
 from random_programs.expressions import ARITHMETIC, Helper, Scope, Tensor, name_of
+from random_programs.indices import masked
 
 if TYPE_CHECKING:
     from random_programs.statements import Block, Statements
@@ -23,6 +24,7 @@ def makers(statements: Statements, depth: int) -> dict[Make, int]:
         partial(fragment, statements): 1,
         partial(vector, statements): 1,
         partial(changed, statements): 2,
+        partial(dense, statements): 2,
     }
     if depth > 0:
         weights[partial(closure, statements)] = 1
@@ -98,6 +100,27 @@ def closure(statements: Statements, block: Block, depth: int) -> list[str]:
     if choices.chance(50):
         return [f"{name} = lambda {given}: {value.text}"]
     return [f"def {name}({given}):", f"{INDENT}return {value.text}"]
+
+
+def dense(statements: Statements, block: Block, depth: int) -> list[str]:
+    """A loop whose body is one statement, which can become vectors: a sum, or stores to a row."""
+    choices, names = statements.expressions.choices, statements.names
+    index, size = names.fresh("j"), choices.one((8, 16, 64, 5))
+    scope = block.scope.inner()
+    scope.numbers[index] = Int32
+    header = f"for {index} in range({size}):"
+    if block.rows and choices.chance(50):
+        row = block.rows
+        first = block.place or statements.expressions.index(row, 0, scope)
+        at = masked(choices, row.last, [index, *statements.expressions.whole_numbers(scope)])
+        value = statements.stored(row.dtype, scope)
+        return [header, f"{INDENT}{row.name}[{first}, {at}] = {value}"]
+    dtype, total = _dtype(statements), names.fresh()
+    block.scope.numbers[total] = scope.numbers[total] = dtype
+    block.own.append(total)
+    added = statements.expressions.of(dtype, scope, 1)
+    body = f"{INDENT}{total} = {name_of(dtype)}({total} {choices.one(ARITHMETIC)} {added})"
+    return [f"{total} = {name_of(dtype)}(1)", header, body]
 
 
 def _dtype(statements: Statements) -> DType:

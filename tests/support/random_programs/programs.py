@@ -11,7 +11,8 @@ import numpy as np
 from draws import Drawn
 
 from ferrule.specs import BFloat16, DType, Float32, Int8, Int32, Int64, Uint32
-from random_programs.expressions import Choices, Expressions, Helper, Scope, Tensor, name_of
+from random_programs.choices import Choices
+from random_programs.expressions import Expressions, Helper, Scope, Tensor, name_of
 from random_programs.promotion import DTYPES
 from random_programs.statements import INDENT, Block, Names, Statements, helper
 
@@ -36,6 +37,9 @@ class Data:
     b: object
 """
 HOST: Final = "program"
+ROW: Final = 8
+TABLE: Final = 64
+"""Sizes that programs know, so that their indices have masks and blocks."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +72,12 @@ class _Module:
         self.choices, self.size, self.lengths = choices, size, lengths
         few = [choices.one(COMMON), choices.one(DTYPES), choices.one(DTYPES)]
         self.statements = Statements(Expressions(choices, few), Names())
-        dtypes = [choices.one([d for d in few if d is not BFloat16]) for _ in range(6)]
+        dtypes = [choices.one([d for d in few if d is not BFloat16]) for _ in range(8)]
         self.outputs = (Tensor("out0", dtypes[0]), Tensor("out1", dtypes[1]))
-        self.inputs = (Tensor("a0", dtypes[2]), Tensor("a1", dtypes[3], 2))
+        self.rows = Tensor("rows", dtypes[6], 2, ROW)
+        table = Tensor("table", dtypes[7], 1, TABLE)
+        self.inputs = (Tensor("a0", dtypes[2]), Tensor("a1", dtypes[3], 2), table)
+        self.tensors = (*self.outputs, self.rows, *self.inputs)
         self.scalars = {"s0": dtypes[4], "s1": dtypes[5]}
 
     def generate(self) -> Generated:
@@ -84,13 +91,12 @@ class _Module:
         write = self.choices.weighted({self.launching: 3, self.looping: 2})
         parts += write(tuple(helpers))
         source = "\n".join(line for part in parts for line in (*part, "", ""))
-        tensors = (*self.outputs, *self.inputs)
-        dtypes = [*(tensor.dtype for tensor in tensors), *self.scalars.values()]
-        return Generated(source, dtypes, self.arguments(tensors))
+        dtypes = [*(tensor.dtype for tensor in self.tensors), *self.scalars.values()]
+        return Generated(source, dtypes, self.arguments())
 
     def parameters(self) -> str:
         """The parameters of the host function and of a kernel."""
-        names = [tensor.name for tensor in (*self.outputs, *self.inputs)]
+        names = [tensor.name for tensor in self.tensors]
         names += [f"{name}: {name_of(dtype)}" for name, dtype in self.scalars.items()]
         return ", ".join(names)
 
@@ -98,30 +104,35 @@ class _Module:
         """A kernel in which each thread has one element of every output, and its launch."""
         scope = Scope(dict(self.scalars), [], self.inputs, helpers)
         scope.numbers |= {f"{tensor.name}[i]": tensor.dtype for tensor in self.outputs}
-        scope.numbers["i"] = Int32
-        body = self.body(Block(scope, self.outputs, "i"))
+        scope.numbers |= dict.fromkeys(("b", "t", "i"), Int32)
+        body = self.body(Block(scope, self.outputs, "i", self.rows))
         block = self.choices.one((32, 4, 1))
         guarded = ["if i < out0.shape[0]:", *(INDENT + line for line in body)]
         if self.choices.chance(30):
             guarded = ["if i >= out0.shape[0]:", f"{INDENT}return", *body]
-        first = f"i = fe.arch.block_idx()[0] * {block} + fe.arch.thread_idx()[0]"
+        first = [
+            "b = fe.arch.block_idx()[0]",
+            "t = fe.arch.thread_idx()[0]",
+            f"i = b * {block} + t",
+        ]
         kernel = ["@fe.kernel", f"def kernel({self.parameters()}):"]
-        kernel += [INDENT + line for line in (first, *guarded)]
-        given = [tensor.name for tensor in (*self.outputs, *self.inputs)]
+        kernel += [INDENT + line for line in (*first, *guarded)]
+        given = [tensor.name for tensor in self.tensors]
         given += self.scalars
-        launch = f"kernel({', '.join(given)}).launch(grid=(n + {block - 1}) // {block}, "
-        host = ["n = out0.shape[0]", f"{launch}block={block})"]
+        blocks = f"(n + {block - 1}) // {block}" if self.choices.chance(70) else "4"
+        launch = f"kernel({', '.join(given)}).launch(grid={blocks}, block={block})"
+        host = ["n = out0.shape[0]", launch]
         if self.choices.chance(25):
             host[1:] = ["for _ in range(2):", INDENT + host[1]]
         return [kernel, self.host(host)]
 
     def looping(self, helpers: tuple[Helper, ...]) -> list[list[str]]:
         """A host function that does the work itself."""
-        tensors = (*self.inputs, *self.outputs)
+        tensors = (*self.inputs, *self.outputs, self.rows)
         divides = self.choices.chance(50)
         lines = self.wholes() if self.choices.chance(40) else []
         scope = Scope(dict(self.scalars), [], tensors, helpers, divides)
-        block = Block(scope, self.outputs)
+        block = Block(scope, self.outputs, rows=self.rows)
         lines += self.statements.block(block, self.choices.below(self.size), 1)
         inner = block.inner("break", "continue")
         inner.scope.numbers["i"] = Int32
@@ -149,12 +160,13 @@ class _Module:
         """The host function with this body."""
         return ["@fe.jit", f"def {HOST}({self.parameters()}):", *(INDENT + line for line in body)]
 
-    def arguments(self, tensors: tuple[Tensor, ...]) -> tuple[Any, ...]:
+    def arguments(self) -> tuple[Any, ...]:
         """Arrays and numbers, from the values at which things go wrong."""
         size = self.choices.weighted(self.lengths)
         rng = np.random.default_rng(self.choices.below(1000))
-        shapes = ((size,), (size,), (size,), (3, 5))
-        arrays = [numbers(rng, t.dtype, shape) for t, shape in zip(tensors, shapes, strict=True)]
+        shapes = ((size,), (size,), (size, ROW), (size,), (3, 5), (TABLE,))
+        drawn = zip(self.tensors, shapes, strict=True)
+        arrays = [numbers(rng, tensor.dtype, shape) for tensor, shape in drawn]
         scalars = [numbers(rng, dtype, (1,))[0].item() for dtype in self.scalars.values()]
         return (*arrays, *scalars)
 

@@ -56,15 +56,16 @@ class Names:
 class Block:
     """The state of a block while it is written.
 
-    `stores`: the tensors that are written to, at `place` only if there is one.  `exits`: how
-    control may leave.  `fragments` are written to anywhere; `vectors`: the size and dtype of each.
-    `returns`: the dtypes that a `return` gives.  `own`: names that only this
-    very block has, which may take another dtype, once.
+    `stores`: the tensors that are written to, at `place` only if there is one; `rows`: one with
+    two dims, written in its row `place`.  `exits`: how control may leave.  `fragments` are written
+    to anywhere; `vectors`: the size and dtype of each.  `returns`: the dtypes that a `return`
+    gives.  `own`: names that only this very block has, which may take another dtype, once.
     """
 
     scope: Scope
     stores: tuple[Tensor, ...] = ()
     place: str = ""
+    rows: Tensor | None = None
     exits: tuple[str, ...] = ("return",)
     returns: tuple[DType, ...] = ()
     groups: list[Group] = field(default_factory=list)

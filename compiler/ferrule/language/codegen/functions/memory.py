@@ -158,7 +158,9 @@ def _opaque(lowering: FunctionLowering, operand: ir.Value) -> ir.Value:
         with b.goto_block(b.function.entry_basic_block):
             b.position_at_start(b.function.entry_basic_block)
             found = opaque(b, ir.Constant(word, operand.constant % (1 << word.width)))
-            lowering.masks[key] = found if word == kind else b.trunc(found, kind)
+            mask = found if word == kind else b.trunc(found, kind)
+        # This conversion needs no mask: another one here would stand behind its use.
+        lowering.masks[key] = lowering.unmasked[id(mask)] = mask
     return lowering.masks[key]
 
 

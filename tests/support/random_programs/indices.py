@@ -1,0 +1,72 @@
+"""Random coordinates below a power of two: masks, shifts, remainders, blocks, bounds.
+
+Compilers read much in such an index: LLVM 22.1 took it for one that grows by 1 and never wraps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from random_programs.choices import Choices
+
+Write = Callable[[Choices, int, Sequence[str]], str]
+
+
+def masked(choices: Choices, limit: int, integers: Sequence[str]) -> str:
+    """A coordinate from 0 to below `limit`, a power of two up to 64, of these integers."""
+    return choices.weighted(_FORMS)(choices, limit, integers)
+
+
+def _and(choices: Choices, limit: int, integers: Sequence[str]) -> str:
+    return f"{_moved(choices, integers)} & {_power(choices, limit) - 1}"
+
+
+def _remainder(choices: Choices, limit: int, integers: Sequence[str]) -> str:
+    return f"{_moved(choices, integers)} % {1 + choices.below(limit)}"
+
+
+def _shift(choices: Choices, limit: int, integers: Sequence[str]) -> str:
+    return f"({_moved(choices, integers)} >> {1 + choices.below(3)}) & {limit - 1}"
+
+
+def _rest(choices: Choices, limit: int, integers: Sequence[str]) -> str:
+    """What is left of whole multiples."""
+    number, divisor = choices.one(integers), 1 + choices.below(limit)
+    return f"{number} - {number} // {divisor} * {divisor}"
+
+
+def _narrowed(choices: Choices, limit: int, integers: Sequence[str]) -> str:
+    return f"fe.Int32(fe.Uint8({_moved(choices, integers)})) & {limit - 1}"
+
+
+def _bounded(choices: Choices, limit: int, integers: Sequence[str]) -> str:
+    return f"min(max({choices.one(integers)}, 0), {limit - 1})"
+
+
+def _blocked(choices: Choices, limit: int, integers: Sequence[str]) -> str:
+    """A place in a block, and the number of the block."""
+    size = _power(choices, limit)
+    block = f"fe.Int32({_moved(choices, integers)} % {limit // size})"
+    place = f"fe.Int32({masked(choices, size, integers)})"
+    return f"{block} * {size} + {place}"
+
+
+def _moved(choices: Choices, integers: Sequence[str]) -> str:
+    return choices.one(("{}", "({} + 1)", "({} * 3 + 2)", "({} - 5)")).format(choices.one(integers))
+
+
+def _power(choices: Choices, limit: int) -> int:
+    """A power of two up to `limit`."""
+    return 1 << choices.below(limit.bit_length())
+
+
+_FORMS: Final[Mapping[Write, int]] = {
+    _and: 4,
+    _remainder: 2,
+    _blocked: 3,
+    _shift: 1,
+    _rest: 1,
+    _narrowed: 1,
+    _bounded: 1,
+}
