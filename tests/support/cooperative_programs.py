@@ -7,6 +7,7 @@ diverges nowhere, so all ways to run it give the same.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import draws as st
@@ -15,19 +16,34 @@ from cpu_machine import threads, vector
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.types import TensorType
-from ferrule.specs import AddressSpace, Boolean, Int32, Int64, Uint32, sym_int
+from ferrule.specs import AddressSpace, Boolean, Int32, Int64, Uint8, Uint32, sym_int
 
 THREADS = 64
+GRID = 2
 FULL = 0xFFFFFFFF
 
 
 @st.composite
 def cooperative_kernels(draw: st.Draw, most: int = 6, depth: int = 2) -> ops.Program:
-    """A program that launches such a kernel with grid and block from its arguments.
+    """A program that launches such a kernel with grid and block from its arguments, or with
+    `GRID` blocks of `THREADS` threads that are known while compiling.
 
     `most`: statements side by side at the outermost; `depth`: branches and loops in each other.
     """
-    return _Generator(draw).program(draw(st.integers(1, most)), depth)
+    program = _Generator(draw).program(draw(st.integers(1, most)), depth)
+    return known(program) if draw(st.booleans()) else program
+
+
+def known(program: ops.Program) -> ops.Program:
+    """The program with constants for grid and block, which it takes as arguments no less."""
+    (launch,) = program.host.body.ops
+    constants = [
+        ops.Constant(ops.Value(Int64, "known"), size) for size in (GRID, 1, 1, THREADS, 1, 1)
+    ]
+    sizes = tuple(constant.result for constant in constants)
+    launch = replace(launch, grid=sizes[:3], block=sizes[3:])
+    body = ops.Region((*constants, launch))
+    return replace(program, host=replace(program.host, body=body))
 
 
 class _Generator:
@@ -70,9 +86,10 @@ class _Generator:
     def statements(self, count: int, depth: int) -> None:
         """Adds values; those of inner regions are forgotten behind them."""
         for _ in range(count):
-            kinds = ["arithmetic", "shuffle", "vote", "match", "fragment", "strided"]
+            kinds = ["arithmetic", "shuffle", "vote", "match", "fragment", "strided", "masked"]
             if self.whole:
                 kinds += ["exchange", "exchange", "shared_total", "named"]
+                kinds += ["rows", "rows", "butterfly", "guarded"]
             if depth:
                 kinds += ["loop", "branch", "count_down"]
                 kinds += ["halves"] * (self.mask == FULL)
@@ -95,22 +112,22 @@ class _Generator:
         width = self.draw(st.sampled_from([32, 16, 8]))
         bound = 0 if op == "up" else 31
         clamp = self.number((32 - width) << 8 | bound)
-        self.values.append(b.shuffle(op, self.value(), by, self.masked(), clamp))
+        self.values.append(b.shuffle(op, self.value(), by, self.lanes(), clamp))
 
-    def masked(self) -> ops.Value:
+    def lanes(self) -> ops.Value:
         return self.b.constant(Uint32, self.mask)
 
     def vote(self, _: int) -> None:
         b = self.b
         op = self.draw(st.sampled_from(["all", "any", "uni", "ballot"]))
         predicate = b.compare("lt", self.value(), self.value())
-        self.values.append(b.cast(Int32, b.vote(op, predicate, self.masked())))
+        self.values.append(b.cast(Int32, b.vote(op, predicate, self.lanes())))
 
     def match(self, _: int) -> None:
         b = self.b
         op = self.draw(st.sampled_from(["any", "all"]))
         value = b.binary("and", self.value(), self.number(self.draw(st.sampled_from([0, 1, 6]))))
-        self.values.append(b.cast(Int32, b.match(op, value, self.masked())))
+        self.values.append(b.cast(Int32, b.match(op, value, self.lanes())))
 
     def fragment(self, _: int) -> None:
         """A tensor of the thread's own that lives across a place where threads wait."""
@@ -140,6 +157,38 @@ class _Generator:
         b.append(ops.For((result,), index, start, stop, step, (initial,), (total,), frozen))
         self.values.append(result)
 
+    def masked(self, _: int) -> None:
+        """Elements whose indices have masks, in a loop or not."""
+        if self.draw(st.booleans()):
+            self.values.append(self.b.load(self.a, (self.bounded(self.value()),)))
+            return
+        b, index, total = self.b, ops.Value(Int32, "j"), ops.Value(Int32, "total")
+        bounds = (self.number(self.draw(st.sampled_from([0, 1]))), self.number(16), self.number(1))
+        initial = self.value()
+        with b.region() as body:
+            element = b.load(self.a, (self.bounded(b.binary("add", index, self.value())),))
+            following = b.binary("add", total, element)
+        result = ops.Value(Int32, "gathered")
+        b.append(ops.For((result,), index, *bounds, (initial,), (total,), body.freeze(following)))
+        self.values.append(result)
+
+    def bounded(self, value: ops.Value) -> ops.Value:
+        """An index of this block's part of `a`, which has a power of two of elements."""
+        b, within = self.b, self.draw(st.sampled_from([1, 4, 8, THREADS]))
+        kind = self.draw(st.sampled_from(["and", "mod", "shift", "narrow"]))
+        if kind == "mod":
+            low = b.binary("mod", value, self.number(within))
+        elif kind == "narrow":
+            narrow = b.cast(Int32, b.cast(Uint8, value))
+            low = b.binary("and", narrow, self.number(within - 1))
+        else:
+            shifted = b.binary("shr", value, self.number(2)) if kind == "shift" else value
+            low = b.binary("and", shifted, self.number(within - 1))
+        rest = self.draw(st.sampled_from([0, THREADS - within]))
+        block = b.binary("mod", b.special("block_idx", 0), self.number(GRID))
+        start = b.binary("mul", block, self.number(THREADS))
+        return b.binary("add", b.binary("add", start, self.number(rest)), low)
+
     # ---- shared memory ----
 
     def tile(self) -> ops.Value:
@@ -158,6 +207,70 @@ class _Generator:
             found = b.load(tile, (self.number(self.draw(st.integers(0, THREADS - 1))),))
             self.values.append(found)
             self.uniform.append(found)
+        b.barrier()
+
+    def rows(self, _: int) -> None:
+        """Threads in rows read along columns: a transposition, a neighbour, or the end of a row."""
+        b, tile, width = self.b, self.tile(), self.draw(st.sampled_from([2, 4, 8, 16, 32, 3]))
+        row = b.binary("floordiv", self.thread, self.number(width))
+        column = b.binary("mod", self.thread, self.number(width))
+        b.store(tile, (self.thread,), self.value())
+        b.barrier()
+        match self.draw(st.sampled_from(["transposed", "neighbour", "end", "first"])):
+            case "transposed" if THREADS % width == 0:
+                pitch = self.number(THREADS // width)
+                place = b.binary("add", b.binary("mul", column, pitch), row)
+            case "end":
+                last = b.binary("mul", row, self.number(width))
+                place = b.binary("add", last, self.number(width - 1))
+                place = b.binary("min", place, self.number(THREADS - 1))
+            case "first":
+                place = column
+            case _:
+                turned = b.binary("add", column, self.number(1))
+                turned = b.binary("mod", turned, self.number(width))
+                place = b.binary("add", b.binary("mul", row, self.number(width)), turned)
+                place = b.binary("min", place, self.number(THREADS - 1))
+        self.values += [b.load(tile, (place,)), row, column]
+        b.barrier()
+
+    def butterfly(self, _: int) -> None:
+        """The first half of the threads has a pair each, as in a sort or an FFT."""
+        b, tile, stage = self.b, self.tile(), self.draw(st.integers(0, 5))
+        b.store(tile, (self.thread,), self.value())
+        b.barrier()
+        with b.region() as paired:
+            low = b.binary("and", self.thread, self.number((1 << stage) - 1))
+            high = b.binary("shr", self.thread, self.number(stage))
+            first = b.binary("add", b.binary("shl", high, self.number(stage + 1)), low)
+            second = b.binary("add", first, self.number(1 << stage))
+            one, other = b.load(tile, (first,)), b.load(tile, (second,))
+            op = self.draw(st.sampled_from(["min", "sub", "add"]))
+            b.store(tile, (first,), b.binary(op, one, other))
+            b.store(tile, (second,), b.binary("max", one, self.number(7)))
+        half = b.compare("lt", self.thread, self.number(THREADS // 2))
+        b.if_(half, paired.freeze(), ops.Region(), ())
+        b.barrier()
+        self.values.append(b.load(tile, (self.thread,)))
+        b.barrier()
+
+    def guarded(self, _: int) -> None:
+        """Stores with a guard each, as of a row that may end early, one after the other."""
+        b = self.b
+        pieces = self.draw(st.integers(1, 3))
+        count = pieces * THREADS
+        tile = b.shared(TensorType(Int32, (count,), (1,), 4, AddressSpace.smem))
+        end = self.draw(st.sampled_from([*self.uniform, self.size, self.number(THREADS + 7)]))
+        for piece in range(pieces):
+            place = b.binary("add", self.thread, self.number(piece * THREADS))
+            b.store(tile, (place,), self.number(piece))
+            with b.region() as inside:
+                b.store(tile, (place,), self.value())
+            b.if_(b.compare("lt", place, end), inside.freeze(), ops.Region(), ())
+        b.barrier()
+        odd = self.number(2 * self.draw(st.integers(0, 31)) + 1)
+        other = b.binary("mod", b.binary("mul", self.thread, odd), self.number(count))
+        self.values.append(b.load(tile, (other,)))
         b.barrier()
 
     def shared_total(self, _: int) -> None:
