@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ def makers(statements: Statements, depth: int) -> dict[Make, int]:
         partial(fragment, statements): 1,
         partial(vector, statements): 1,
         partial(changed, statements): 2,
-        partial(dense, statements): 2,
+        partial(dense, statements): 4,
     }
     if depth > 0:
         weights[partial(closure, statements)] = 1
@@ -105,22 +106,33 @@ def closure(statements: Statements, block: Block, depth: int) -> list[str]:
 def dense(statements: Statements, block: Block, depth: int) -> list[str]:
     """A loop whose body is one statement, which can become vectors: a sum, or stores to a row."""
     choices, names = statements.expressions.choices, statements.names
-    index, size = names.fresh("j"), choices.one((8, 16, 64, 5))
+    index, size = names.fresh("j"), choices.one((64, 64, 16, 5))
     scope = block.scope.inner()
     scope.numbers[index] = Int32
     header = f"for {index} in range({size}):"
     if block.rows and choices.chance(50):
         row = block.rows
         first = block.place or statements.expressions.index(row, 0, scope)
-        at = masked(choices, row.last, [index, *statements.expressions.whole_numbers(scope)])
-        value = statements.stored(row.dtype, scope)
+        at = index
+        if choices.chance(40):
+            at = masked(choices, row.last, [index, *statements.expressions.whole_numbers(scope)])
+        value = _simple(statements, row.dtype, scope)
         return [header, f"{INDENT}{row.name}[{first}, {at}] = {value}"]
     dtype, total = _dtype(statements), names.fresh()
     block.scope.numbers[total] = scope.numbers[total] = dtype
     block.own.append(total)
-    added = statements.expressions.of(dtype, scope, 1)
+    added = _simple(statements, dtype, scope)
     body = f"{INDENT}{total} = {name_of(dtype)}({total} {choices.one(ARITHMETIC)} {added})"
     return [f"{total} = {name_of(dtype)}(1)", header, body]
+
+
+def _simple(statements: Statements, dtype: DType, scope: Scope) -> str:
+    """A number that most often is only an element, so that vectors are made of its loop."""
+    tables = [tensor for tensor in scope.tensors if tensor.last]
+    if not tables or statements.expressions.choices.chance(40):
+        return statements.expressions.of(dtype, scope, 1)
+    found = statements.expressions.element(replace(scope, tensors=tuple(tables)))
+    return f"{name_of(dtype)}({found.text})"
 
 
 def _dtype(statements: Statements) -> DType:

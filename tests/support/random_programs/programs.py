@@ -37,7 +37,7 @@ class Data:
     b: object
 """
 HOST: Final = "program"
-ROW: Final = 8
+ROW: Final = 64
 TABLE: Final = 64
 """Sizes that programs know, so that their indices have masks and blocks."""
 
