@@ -29,6 +29,18 @@ class TensorSSA:
     def __init__(self) -> None:
         raise TypeError("TensorSSA is an annotation; .load() of a tensor makes a vector")
 
+    def reduce(self: Any, op: Any, init_val: Any, reduction_profile: Any = 0) -> Any:
+        """`v.reduce(op, init_val, reduction_profile)` of a vector `v`."""
+        return self.reduce(op, init_val, reduction_profile)
+
+    def reshape(self: Any, shape: Any) -> Any:
+        """`v.reshape(shape)` of a vector `v`."""
+        return self.reshape(shape)
+
+    def to(self: Any, dtype: Any) -> Any:
+        """`v.to(dtype)` of a vector `v`."""
+        return self.to(dtype)
+
 
 def make_fragment(layout_or_shape: Any, dtype: Any) -> Any:
     """A tensor in registers with a compile-time shape (column-major) or layout.

@@ -77,6 +77,7 @@ class Builder:
         self.fmad: bool | None = None
         self.library = False
         self.formulas = PLAIN
+        self.naturals: set[ir.Value] = set()
 
     @contextmanager
     def region(self, again: OpenRegion | None = None) -> Iterator[OpenRegion]:
@@ -167,6 +168,7 @@ class Builder:
         """A coordinate of the running thread."""
         result = ir.Value(Int32, f"{register}_{ir.AXES[axis]}")
         self.append(ir.Special(result, register, axis))
+        self.naturals.add(result)
         return result
 
     def unary(self, op: ir.UnaryOp, operand: ir.Value, *, fast: bool = False) -> ir.Value:

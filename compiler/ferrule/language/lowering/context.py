@@ -101,8 +101,8 @@ class ProgramState:
     `changes`, relations of sizes.
 
     `fast_math`: the fast-math flags of all its functions; `fmad`: whether a product and a sum are
-    one operation, where a function does not say; `promotes_as_cute`: whether results of arithmetic
-    have CuTe DSL's dtypes.
+    one operation, where a function does not say; `promotes_as_cute`: whether arithmetic is CuTe
+    DSL's; `sizes`: then the symbols that are sizes of tensors.
     `unlaunched`: for each kernel call without a launch so far, the error for it.  `unrolled`: the
     number of iterations of compile-time loops.  `writes`: the number of events so far that may have
     changed tensors: writes, launches and beginnings of loops.  `roots`: for a view that begins
@@ -129,6 +129,7 @@ class ProgramState:
     fast_math: tuple[str, ...] = ()
     fmad: bool | None = None
     promotes_as_cute: bool = False
+    sizes: frozenset[Sym] = frozenset()
     kernels: dict[tuple[object, int], ops.Function] = field(default_factory=dict)
     relations: list[Relation] = field(default_factory=list)
     sources: dict[object, Source] = field(default_factory=dict)
@@ -292,6 +293,11 @@ class Lowering:
     def fork(self, kind: Literal["host", "kernel"], frame: Frame) -> Lowering:
         """A lowering of another function of the same program."""
         return Lowering(kind, self.state, frame, self.interpreter)
+
+    @property
+    def is_as_cute(self) -> bool:
+        """Whether this is code of a program that follows CuTe DSL, not of ferrule's library."""
+        return self.state.promotes_as_cute and not is_library(self.frame.source)
 
     @property
     def names(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from ferrule.language.lowering.tensors import whole_tensors
 from ferrule.language.marks import promotes_as_cute
 from ferrule.language.source import read_source
 from ferrule.specs import Signature, Sym
-from ferrule.specs.binding import Path
+from ferrule.specs.binding import Path, places_of
 from ferrule.specs.conditions import Comparison
 
 _PYTHON: Final = Interpreter(
@@ -38,6 +38,12 @@ _PYTHON: Final = Interpreter(
     joins.choose,
     whole_tensors.require_inside,
 )
+
+
+def _sizes(signature: Signature) -> frozenset[Sym]:
+    """The symbols that are sizes of tensors."""
+    places = places_of(tuple(signature.params))
+    return frozenset(p.dim for p in places if p.kind == "shape" and isinstance(p.dim, Sym))
 
 
 def lower_program(
@@ -65,6 +71,8 @@ def lower_program(
     state.places = places
     state.fast_math, state.fmad = fast_math, fmad
     state.promotes_as_cute = promotes_as_cute(function)
+    if state.promotes_as_cute:
+        state.sizes = _sizes(signature)
     state.witness = witness or state.witness
     state.sources[function] = source
     state.witness.add_function(function)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops
-from ferrule.language.lowering.context import Lowering, is_library
+from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.numbers.coercion import (
     as_number,
     at_compile_time,
@@ -58,11 +58,11 @@ def common(low: Lowering, left: Any, right: Any, sign: str, node: ast.AST) -> tu
     return convert(low, lhs, dtype), convert(low, rhs, dtype)
 
 
-def _operands(
+def operands(
     low: Lowering, left: Any, right: Any, sign: str, node: ast.AST
 ) -> tuple[Number, Number]:
     """Both operands of an arithmetic operation, as numbers of one dtype."""
-    if not low.state.promotes_as_cute or is_library(low.frame.source):
+    if not low.is_as_cute:
         return common(low, left, right, sign, node)
     left, right = plain(left), plain(right)
     dtypes = _strong(left, right), _strong(right, left)
@@ -119,7 +119,7 @@ def arithmetic(low: Lowering, name: ops.BinaryOp, left: Any, right: Any, node: a
         return cast("Number", complexes.arithmetic(low, name, left, right, node))
     if name == "and":
         left, right = _mask(left, right), _mask(right, left)
-    lhs, rhs = _operands(low, left, right, SIGNS.get(name, name), node)
+    lhs, rhs = operands(low, left, right, SIGNS.get(name, name), node)
     if name == "div" and lhs.dtype.kind != "float":
         lhs, rhs = convert(low, lhs, Float32), convert(low, rhs, Float32)
     if name in BITWISE and lhs.dtype.kind == "float":

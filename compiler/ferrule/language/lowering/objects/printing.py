@@ -80,7 +80,8 @@ def printf(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Cal
         for position, value in enumerate(args):
             text.literal(" " if position else "")
             text.value(value, "")
-    if not (end == "\n" and text.format.endswith("\n")):
+    # CuTe DSL ends each text with `end`, also one that ends with a newline.
+    if low.is_as_cute or not (end == "\n" and text.format.endswith("\n")):
         text.literal(end)
     low.builder.append(ops.Print(text.format, tuple(text.values), low.location(node)))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from typing import Any, Final
 
+from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe, usage_hint
 from ferrule.language.lowering.numbers import coercion, scalars, typed_constants
@@ -30,6 +31,8 @@ from ferrule.language.values import (
 from ferrule.specs import Boolean, Int32, Numeric
 from ferrule.specs.expr import make
 
+AS_CUTE: Final[frozenset[ops.BinaryOp]] = frozenset(("add", "floordiv", "mod", "shl"))
+"""Operators with other results in functions that follow CuTe DSL; see `numbers.as_cute`."""
 SCALARS: Final[frozenset[type]] = frozenset((Number, int, float, bool))
 """Classes for which operators need no special case: no whole tensors, and no user's classes."""
 
@@ -65,9 +68,14 @@ def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST
             hint="write it as loops over elements",
         )
     name = IR_BINARY[type(op)]
+    compute = arithmetic
+    if name in AS_CUTE and low.is_as_cute:
+        from ferrule.language.lowering.numbers import as_cute  # other functions need it not
+
+        compute = as_cute.arithmetic
     if type(left) in SCALARS and type(right) in SCALARS:
-        return arithmetic(low, name, left, right, node)
-    return lift(low, (left, right), node, lambda a, b: arithmetic(low, name, a, b, node))
+        return compute(low, name, left, right, node)
+    return lift(low, (left, right), node, lambda a, b: compute(low, name, a, b, node))
 
 
 _OF_WHOLE: Final = (

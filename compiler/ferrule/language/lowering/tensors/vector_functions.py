@@ -150,10 +150,15 @@ def _where_of_several(
 # ---- `fe.full` and similar functions: vectors in a kernel, new tensors in a host function ----
 
 
+def _makes_vectors(low: Lowering) -> bool:
+    """Also host functions that follow CuTe DSL make vectors."""
+    return low.kind == "kernel" or low.is_as_cute
+
+
 def _full(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
     """`fe.full(shape, fill_value, dtype)`."""
     given, value, dtype = bound(low, "shape fill_value dtype", args, kwargs, node)
-    if low.kind == "host" and not isinstance(given, Layout):
+    if not _makes_vectors(low) and not isinstance(given, Layout):
         return _filled(low, given, value, dtype, node)
     shape = as_dims(low, given, node)
     shape = shape.shape if isinstance(shape, Layout) else shape
@@ -190,13 +195,13 @@ def _like(number: int) -> Intrinsic:
 
 def _empty_like(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
     """`fe.empty_like(a)`: a tensor; in a kernel a vector, of zeros as each element has a value."""
-    if low.kind == "kernel":
+    if _makes_vectors(low):
         return _like(0)(low, args, kwargs, node)
     return allocation.empty_like(low, args, kwargs, node)
 
 
 def _filled(low: Lowering, shape: Any, value: Any, dtype: Any, node: ast.Call) -> Any:
-    if low.kind == "kernel":
+    if _makes_vectors(low):
         return _vector(low, shape, value, dtype, node)
     dims = flatten((tuple(shape) if isinstance(shape, list) else shape,))
     sizes = tuple(size_number(low, dim) if is_dim(dim) else dim for dim in dims)
