@@ -358,6 +358,7 @@ _ONLY_CUTE = {
     **{name: ("ferrule.language.faces.cute", name) for name in _CUTE.split()},
     **{name: ("ferrule.language.faces.maths", name) for name in _MATHS.split()},
     **{name: ("ferrule.language.faces.pipelines.divisors", name) for name in _DIVISORS.split()},
+    "union": ("ferrule.language.faces.pipelines.storage", "union"),
 }
 """Names for programs of CuTe DSL alone, `import ferrule as cute`: no star import has them."""
 _ATTRIBUTES = {

@@ -88,8 +88,8 @@ def refused(statement, kind, text):
 
 
 LATER = "is not in ferrule, or not yet (docs/cute_names.md says what is)"
-refused("from cutlass.cute import union", ImportError, f"cutlass.cute.union {LATER}")
-refused("cute.union", AttributeError, f"cutlass.cute.union {LATER}")
+refused("from cutlass.cute import TypedTensor", ImportError, f"cutlass.cute.TypedTensor {LATER}")
+refused("cute.TypedTensor", AttributeError, f"cutlass.cute.TypedTensor {LATER}")
 refused("import cutlass.utils.blackwell_helpers", ModuleNotFoundError,
         f"cutlass.utils.blackwell_helpers {LATER}")
 refused("from cutlass.cute.arch import add_cc", ImportError,

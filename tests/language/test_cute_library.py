@@ -312,6 +312,47 @@ def test_offsets_that_a_tensor_has_not(values: Any, of: Any, said: str) -> None:
         fe.make_cotiled_copy(HALF_WORDS, *layouts)
 
 
+# ---- unions ----
+
+
+@cute.union
+class Either:
+    small: fe.Int16
+    wide: fe.Int64
+    many: cute.struct.MemRange[fe.Float32, 5]
+
+
+@cute.struct
+class Holder:
+    first: fe.Int32
+    either: cute.struct.Align[Either, 16]
+    last: fe.Int32
+
+
+def test_fields_of_unions_lie_on_one_another() -> None:
+    """Sizes and alignments are those that CuTe DSL 4.8.1 gives."""
+    assert (Either.size_in_bytes(), Either.__alignof__()) == (24, 8)
+    assert (Holder.size_in_bytes(), Holder.__alignof__()) == (48, 16)
+    assert [Either.offset_of(name) for name in ("small", "wide", "many")] == [0, 0, 0]
+
+    @fe.kernel
+    def kernel(out):
+        holder = utils.SmemAllocator().allocate(Holder)
+        holder.last = 7
+        holder.either.many[1] = 1.5
+        out[0] = holder.either.wide.ptr.load() >> 32
+        holder.either.small = -2
+        out[1] = holder.either.many.data_ptr()[0].bitcast(fe.Uint32) & 0xFFFF
+        out[2] = holder.last.ptr.load()
+
+    def host(out):
+        kernel(out).launch(grid=1, block=1)
+
+    out = np.zeros(3, np.int64)
+    fe.compile(host, vector(fe.Int64), options="--target cpu")(out)
+    assert out.tolist() == [0x3FC00000, 0xFFFE, 7]
+
+
 # ---- parts of layouts ----
 
 

@@ -108,6 +108,8 @@ OTHERWISE: Final[Mapping[str, str]] = MappingProxyType(
         "Float6E2M3FNx4": "fe.Float6E2M3FN",
         "Float6E3M2FNx4": "fe.Float6E3M2FN",
         "gpu": "fe.arch",
+        "native_struct": "a dataclass; dataclasses.replace makes a changed one",
+        "make_native_struct": "dataclasses.make_dataclass",
         "register_jit_arg_adapter": "__ferrule_spec__ of the class",
         "JitArgAdapterRegistry": "__ferrule_spec__ of the class",
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from ferrule.language.faces.tensors import make_tensor, recast_ptr
 from ferrule.language.faces.threads import reserve_dyn_smem
@@ -146,11 +146,13 @@ class StructType:
         return next(offset for field, _, offset in self.fields if field == name)
 
 
+@dataclass(frozen=True, slots=True)
 class _Struct:
-    """`struct`: the decorator, and the types of fields."""
+    """`struct` or `union`: the decorator, and the types of fields."""
 
-    MemRange: Final = _MemRangeOf()
-    Align: Final = _AlignOf()
+    MemRange: ClassVar[_MemRangeOf] = _MemRangeOf()
+    Align: ClassVar[_AlignOf] = _AlignOf()
+    overlaps: bool = False
 
     def __call__(self, cls: type) -> StructType:
         """The struct with the annotated fields of a class."""
@@ -158,9 +160,9 @@ class _Struct:
         end, most = 0, 1
         for name, kind in _annotations(cls):
             field = _field(kind, f"the field {name!r} of {cls.__name__}")
-            start = -(-end // field.align) * field.align
+            start = 0 if self.overlaps else -(-end // field.align) * field.align
             fields.append((name, field, start))
-            end, most = start + field.bytes, max(most, field.align)
+            end, most = max(end, start + field.bytes), max(most, field.align)
         names = [name for name, _, _ in fields]
         view = dataclasses.make_dataclass(cls.__name__, names, bases=(StructValue,), frozen=True)
         return StructType(cls.__name__, tuple(fields), -(-end // most) * most, most, view)
@@ -172,6 +174,10 @@ struct: Final = _Struct()
 A field is a dtype, `fe.struct.MemRange[dtype, count]`, `fe.struct.Align[field, bytes]` or another
 struct.  `SmemAllocator.allocate` gives a value of it in a kernel.
 """
+
+
+union: Final = _Struct(overlaps=True)
+"""A struct whose fields all begin where it begins, as in C: one of them is used at a time."""
 
 
 def _annotations(cls: type) -> Iterator[tuple[str, Any]]:
