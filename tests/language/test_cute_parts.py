@@ -72,8 +72,8 @@ def loops(a: fe.Tensor):
 
 
 @fe.kernel
-def fetches(a: fe.Tensor):
-    fe.prefetch(a)
+def types(a: fe.Tensor):
+    fe.TypedTensor(a)
 
 
 @fe.kernel
@@ -95,7 +95,7 @@ def error_of(kernel: Any) -> str:
     ("module", "name", "kernel", "wanted"),
     [
         (cutlass, "while_generate", loops, "cutlass.while_generate is not in ferrule; instead: a"),
-        (fe, "prefetch", fetches, "cutlass.cute.prefetch is not in ferrule, or not yet"),
+        (fe, "TypedTensor", types, "cutlass.cute.TypedTensor is not in ferrule, or not yet"),
         (cutlass, "Flaot32", misspells, "what is); did you mean Float32?"),
     ],
 )
