@@ -9,6 +9,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -29,64 +31,68 @@ DTYPES: Final[Mapping[Kind, DType]] = {
 WIDTH: Final = 32
 """Of the integers in the samples."""
 
-_INTEGERS: Final = {
-    "int": (-(2**31), -(2**31) + 1, -7, -2, -1, 0, 1, 2, 3, 6, 31, 32, 40, 2**30, 2**31 - 1),
-    "uint": (0, 1, 2, 3, 6, 7, 31, 32, 40, 2**30, 2**31 - 1, 2**31, 2**31 + 3, 2**32 - 1),
-}
 _FLOATS: Final = (
     *(0.0, 0.25, 0.5, 0.7, 1.0, 1.5, 2.5, 3.0, 7.75, 20.0, 88.0, math.inf, math.nan),
     *(-0.0, -0.25, -0.5, -0.7, -1.0, -1.5, -2.5, -3.0, -7.75, -20.0, -88.0, -math.inf),
 )
 
 
-def _edges(kind: Kind) -> Sequence[Any]:
-    return (False, True) if kind == "bool" else _INTEGERS.get(kind, _FLOATS)
+def _edges(kind: Kind, width: int) -> Sequence[Any]:
+    if kind == "bool":
+        return (False, True)
+    if kind == "float":
+        return _FLOATS
+    low, high = (0, 2**width - 1) if kind == "uint" else (-(2 ** (width - 1)), 2 ** (width - 1) - 1)
+    wanted = {low, low + 1, -7, -2, -1, 0, 1, 2, 3, 6, 7, width - 1, width, 40, high // 2 + 1}
+    return sorted(each for each in {*wanted, high // 2 + 4, high - 1, high} if low <= each <= high)
 
 
-def samples(kind: Kind, count: int) -> tuple[Array, ...]:
-    """The operands of an operator with this many: every combination of edges."""
-    each = zip(*itertools.product(_edges(kind), repeat=count), strict=True)
-    return tuple(np.array(side, DTYPES[kind].name) for side in each)
+@cache
+def samples(kind: Kind, count: int, width: int = WIDTH) -> tuple[Array, ...]:
+    """The operands of an operator with this many: every combination of edges.  `width` is that of
+    integers."""
+    each = zip(*itertools.product(_edges(kind, width), repeat=count), strict=True)
+    name = f"{kind}{width}" if kind in ("int", "uint") else DTYPES[kind].name
+    return tuple(np.array(side, name) for side in each)
 
 
-# ---- integers ----
+# ---- integers, of a width ----
 
 
-def _ones(value: int) -> int:
-    return f"{value % 2**WIDTH:b}".count("1")
+def _ones(value: int, width: int) -> int:
+    return f"{value % 2**width:b}".count("1")
 
 
-def _leading(value: int) -> int:
-    return len(f"{value % 2**WIDTH:0{WIDTH}b}".partition("1")[0])
+def _leading(value: int, width: int) -> int:
+    return len(f"{value % 2**width:0{width}b}".partition("1")[0])
 
 
-def _count(value: int) -> int:
+def _count(value: int, width: int) -> int:
     """The count of a shift: unsigned, and no more than all bits."""
-    return min(value % 2**WIDTH, WIDTH)
+    return min(value % 2**width, width)
 
 
 _OF_BITS: Final[Mapping[str, Callable[..., int]]] = {
-    "and": lambda x, y: x & y,
-    "or": lambda x, y: x | y,
-    "xor": lambda x, y: x ^ y,
+    "not": lambda x, _: -1 - x,
+    "and": lambda x, y, _: x & y,
+    "or": lambda x, y, _: x | y,
+    "xor": lambda x, y, _: x ^ y,
 }
 _OF_INTEGERS: Final[Mapping[str, Callable[..., int]]] = {
     **_OF_BITS,
-    "neg": lambda x: -x,
-    "not": lambda x: -1 - x,
+    "neg": lambda x, _: -x,
     "popc": _ones,
     "clz": _leading,
-    "add": lambda x, y: x + y,
-    "sub": lambda x, y: x - y,
-    "mul": lambda x, y: x * y,
-    "floordiv": lambda x, y: 0 if y == 0 else math.floor(x // y),
-    "mod": lambda x, y: 0 if y == 0 else x - y * (x // y),
-    "max": lambda x, y: x if x > y else y,
-    "min": lambda x, y: x if x < y else y,
-    "shl": lambda x, y: x * 2 ** _count(y),
-    "shr": lambda x, y: math.floor(x // 2 ** _count(y)),
+    "add": lambda x, y, _: x + y,
+    "sub": lambda x, y, _: x - y,
+    "mul": lambda x, y, _: x * y,
+    "floordiv": lambda x, y, _: 0 if y == 0 else math.floor(Fraction(x, y)),
+    "mod": lambda x, y, _: 0 if y == 0 else x - y * math.floor(Fraction(x, y)),
+    "max": lambda x, y, _: x if x > y else y,
+    "min": lambda x, y, _: x if x < y else y,
+    "shl": lambda x, y, width: x * 2 ** _count(y, width),
+    "shr": lambda x, y, width: math.floor(Fraction(x, 2 ** _count(y, width))),
 }
-_OF_BOOLS: Final[Mapping[str, Callable[..., int]]] = {**_OF_BITS, "not": lambda x: not x}
 
 
 # ---- floats ----
@@ -115,14 +121,14 @@ _OF_FLOATS: Final[Mapping[str, Callable[..., Array]]] = {
     "copysign": np.copysign,
 }
 _BY_KIND: Final[Mapping[Kind, Mapping[str, Callable[..., Any]]]] = {
-    "bool": _OF_BOOLS,
+    "bool": _OF_BITS,
     "int": _OF_INTEGERS,
     "uint": _OF_INTEGERS,
     "float": _OF_FLOATS,
 }
 NAMES: Final = tuple(dict.fromkeys(name for row in _BY_KIND.values() for name in row))
 TWO: Final = frozenset(
-    (*_OF_BITS, "add", "sub", "mul", "div", "floordiv", "mod", "max", "min", "shl", "shr")
+    ("and", "or", "xor", "add", "sub", "mul", "div", "floordiv", "mod", "max", "min", "shl", "shr")
 ) | {"copysign", "fmod", "pow", "atan2"}
 """The operators with two operands."""
 
@@ -137,22 +143,19 @@ def kinds_of(name: str) -> frozenset[Kind]:
     return frozenset(kind for kind in KINDS if name in _BY_KIND[kind])
 
 
-def wrapped(dtype: DType, value: int) -> int:
-    """The number of an integer dtype that is equal to this one modulo 2**bits."""
-    low, _ = dtype.range
-    return (value - low) % (1 << dtype.bits) + low
-
-
 @np.errstate(all="ignore")
 def meaning(name: str, kind: Kind, given: Sequence[Array]) -> Array:
     """The results for these operands; those of floats in float64."""
     function = _BY_KIND[kind][name]
     if kind == "float":
         return function(*(each.astype("f8") for each in given))
-    dtype = DTYPES[kind]
-    results = (int(function(*each)) for each in _rows(given))
-    each = [bool(r) if kind == "bool" else wrapped(dtype, r) for r in results]
-    return np.array(each, dtype.name)
+    width = given[0].itemsize * 8
+    results = (function(*each, width) for each in _rows(given))
+    if kind == "bool":
+        return np.array([result % 2 == 1 for result in results])
+    low = -(2 ** (width - 1)) if kind == "int" else 0
+    wrapped = [(result - low) % 2**width + low for result in results]
+    return np.array(wrapped, given[0].dtype)
 
 
 def _rows(given: Sequence[Array]) -> Iterable[tuple[Any, ...]]:
@@ -169,6 +172,13 @@ def agree(found: Array, wanted: Array, ulps: float = 4) -> bool:
     zeros = (exact == 0) & (found == 0) & (np.signbit(found) == np.signbit(exact))
     same = np.where(exact == 0, zeros, close | (found == exact))
     return bool(np.all(same | (np.isnan(found) & np.isnan(exact))))
+
+
+def is_commutative(name: str, kind: Kind) -> bool:
+    """Whether the order of the operands does not matter."""
+    given = samples(kind, count_of(name))
+    swapped, straight = (meaning(name, kind, each) for each in (given[::-1], given))
+    return count_of(name) == 2 and agree(swapped, straight)
 
 
 def is_exact(name: str) -> bool:

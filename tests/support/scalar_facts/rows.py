@@ -13,9 +13,12 @@ from functools import cache
 from typing import Any, Final
 from unittest.mock import patch
 
+import numpy as np
+
 from ferrule import specs
 from ferrule.language.codegen import CodegenError
 from ferrule.language.faces import maths
+from ferrule.language.folding import scalars as folding
 from ferrule.language.ir import ops, scalars
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.scalars import ScalarOp
@@ -27,10 +30,12 @@ from scalar_facts import deeds, mlir
 from scalar_facts.meanings import (
     DTYPES,
     KINDS,
+    NAMES,
     WIDTH,
     Array,
     agree,
     count_of,
+    is_commutative,
     is_exact,
     kinds_of,
     meaning,
@@ -51,7 +56,6 @@ INSTRUCTIONS: Final = frozenset(
 """What the PTX ISA has one instruction for: abs, cvt.rmi, cvt.rpi, cvt.rni, cvt.rzi, ..."""
 OPERATORS: Final = frozenset(("neg", "add", "sub", "mul", "div"))
 """Names of CuTe DSL for operators of Python, which `fe.math` has too: they take integers."""
-_WIDTHS: Final = (8, 16, 32, 64)
 
 
 def complaints(name: str, row: ScalarOp) -> Iterator[str]:
@@ -94,6 +98,17 @@ def _is_expanded(name: str) -> bool:
 
 
 def _function(name: str, row: ScalarOp) -> Iterator[str]:
+    if (row.function == "integers") != _is_face_of_integers(name):
+        yield f"fe.math has {'a' if _is_face_of_integers(name) else 'no'} function of integers"
+    if row.function != "integers":
+        yield from _function_of_floats(name, row)
+
+
+def _is_face_of_integers(name: str) -> bool:
+    return hasattr(maths, name) and kinds_of(name) == {"int", "uint"}
+
+
+def _function_of_floats(name: str, row: ScalarOp) -> Iterator[str]:
     face = getattr(maths, name, None)
     of_floats = face is not None and kinds_of(name) == {"float"} and name not in OPERATORS
     if of_floats != (row.function is not None):
@@ -107,26 +122,73 @@ def _function(name: str, row: ScalarOp) -> Iterator[str]:
         yield f"its results are {'' if is_exact(name) else 'not '}all floats"
 
 
-def _bits(name: str, row: ScalarOp) -> Iterator[str]:
-    of_bits = hasattr(maths, name) and kinds_of(name) == {"int", "uint"}
-    if of_bits != (row.bits is not None):
-        yield f"fe.math has {'a' if of_bits else 'no'} function of bits of this name"
-    elif row.bits is not None:
-        for width, raw in _words():
-            if row.bits(raw, width) != _of_word(name, f"{raw:0{width}b}"):
-                yield f"its value of {raw:#x} in {width} bits is another one"
-                return
+def _values(name: str, row: ScalarOp) -> Iterator[str]:
+    own = kinds_of(name) - executed_by_formula(name)
+    for column, kinds in (("integers", own - {"float"}), ("floats", own & {"float"})):
+        function = getattr(row, column)
+        if (function is not None) != bool(kinds):
+            yield f"it needs {'a' if kinds else 'no'} value of {column}"
+        elif not all(_computes(name, kind, row) for kind in kinds):
+            yield f"its value of {column} is another one"
 
 
-def _words() -> Iterator[tuple[int, int]]:
-    for width in _WIDTHS:
-        for raw in (0, 1, 6, 0x41, 1 << (width - 1), (1 << width) - 1, (1 << width - 2) + 8):
-            yield width, raw
+@cache
+def executed_by_formula(name: str) -> frozenset[Kind]:
+    """The kinds for which an operator is a function of the library."""
+    return frozenset({"float"} if _is_expanded(name) else ())
 
 
-def _of_word(name: str, digits: str) -> int:
-    """The meaning of a function of bits, by the digits of its operand."""
-    return digits.count("1") if name == "popc" else len(digits.partition("1")[0])
+@cache
+def _meant(name: str, kind: Kind, width: int) -> Array:
+    return meaning(name, kind, samples(kind, count_of(name), width))
+
+
+def _dtypes(kind: Kind) -> tuple[specs.DType, ...]:
+    if kind not in ("int", "uint"):
+        return (DTYPES[kind],)
+    return tuple(d for d in specs.ALL_DTYPES if d.kind == kind and d.bits in (8, 16, 32, 64))
+
+
+def _computes(name: str, kind: Kind, row: ScalarOp) -> bool:
+    """Whether the row's value is what the operator means, in every width of integers."""
+    for dtype in _dtypes(kind):
+        width = dtype.bits
+        given = samples(kind, count_of(name), width)
+        each = zip(*(side.tolist() for side in given), strict=True)
+        try:
+            found = [folding.computed(row, dtype, *one) for one in each]
+        except (TypeError, ValueError, AssertionError):
+            return False
+        if not agree(np.array(found, dtype.name), _meant(name, kind, width), ulps=0):
+            return False
+    return True
+
+
+def _sign(name: str, row: ScalarOp) -> Iterator[str]:
+    if row.sign != signs().get(name):
+        yield f"Python's operator is {signs().get(name)}"
+
+
+@cache
+def signs() -> dict[str, str]:
+    """Python's operators, each with the operator that means what Python makes of it."""
+    pairs = [np.array(side, "i4") for side in zip(*PAIRS, strict=True)]
+    found = {}
+    for sign in SIGNS:
+        real = [eval(f"x {sign} y", {"x": x, "y": y}) for x, y in PAIRS]
+        kind: Kind = "float" if any(isinstance(each, float) for each in real) else "int"
+        for name in NAMES:
+            if count_of(name) == 2 and kind in kinds_of(name):
+                given = [each.astype(DTYPES[kind].name) for each in pairs]
+                if meaning(name, kind, given).tolist() == real:
+                    found[name] = sign
+    return found
+
+
+SIGNS: Final = ("+", "-", "*", "/", "//", "%", "&", "|", "^", "<<", ">>")
+"""Python's operators on numbers, but for `**`, whose results are of many dtypes."""
+PAIRS: Final = tuple((x, y) for x in (-7, -3, 0, 1, 2, 5, 40) for y in (1, 2, 3, 4, 20))
+"""Pairs of integers that tell these apart."""
 
 
 def _counts(name: str, row: ScalarOp) -> Iterator[str]:
@@ -205,7 +267,8 @@ _CHECKS: Final[tuple[Callable[[str, ScalarOp], Iterator[str]], ...]] = (
     _kinds,
     _library,
     _function,
-    _bits,
+    _values,
+    _sign,
     _counts,
     _libdevice,
     _mlir,
@@ -222,10 +285,13 @@ def mutations(name: str, row: ScalarOp) -> Iterator[tuple[str, ScalarOp]]:
             yield f"kinds {kinds}", replace(row, kinds=kinds)
     for flag in ("library", "counts", "libdevice"):
         yield f"{flag}: {not getattr(row, flag)}", replace(row, **{flag: not getattr(row, flag)})  # type: ignore[arg-type]
-    for function in {None, "rounded", "exact"} - {row.function}:
+    for function in {None, "rounded", "exact", "integers"} - {row.function}:
         yield f"function {function}", replace(row, function=function)  # type: ignore[arg-type]
-    for how, bits in _other_bits(row):
-        yield f"bits {how}", replace(row, bits=bits)
+    for column in ("integers", "floats"):
+        for how, function in _other_values(name, column, getattr(row, column)):
+            yield f"{column} {how}", replace(row, **{column: function})
+    for sign in {None, *SIGNS, "**", "@"} - {row.sign}:
+        yield f"sign {sign}", replace(row, sign=sign)
     for kind in KINDS:
         yield from _other_words(kind, row)
     for other, theirs in scalars.EVERY.items():
@@ -242,19 +308,20 @@ def _subsets() -> Iterator[tuple[Kind, ...]]:
         yield tuple(kind for place, kind in enumerate(KINDS) if number >> place & 1)
 
 
-def _other_bits(row: ScalarOp) -> Iterator[tuple[str, Callable[[int, int], int] | None]]:
-    own = row.bits
+def _other_values(
+    name: str, column: str, own: Callable[..., Any] | None
+) -> Iterator[tuple[str, Callable[..., Any] | None]]:
     if own is not None:
         yield "None", None
-        yield "one more", lambda bits, width: own(bits, width) + 1
-        yield "one less", lambda bits, width: own(bits, width) - 1
-        if own(1, 8) != own(1, 64):
-            yield "of another width", lambda bits, width: own(bits, 64)
-        yield "of the other bits", lambda bits, width: own(~bits % (1 << width), width)
-    for name, theirs in scalars.EVERY.items():
-        if theirs.bits not in (None, own):
-            yield f"of {name}", theirs.bits
-    yield "0", lambda bits, width: 0
+        yield "one more", lambda *given: own(*given) + 1
+        yield "one less", lambda *given: own(*given) - 1
+        yield "of other operands", lambda x, *rest: own(x + 1, *rest)
+        if not is_commutative(name, "float" if column == "floats" else "int"):
+            yield "the other way round", lambda x, y, *rest: own(y, x, *rest)
+    for other, theirs in scalars.EVERY.items():
+        if getattr(theirs, column) not in (None, own):
+            yield f"of {other}", getattr(theirs, column)
+    yield "0", lambda *given: 0
 
 
 def _other_words(kind: Kind, row: ScalarOp) -> Iterator[tuple[str, ScalarOp]]:

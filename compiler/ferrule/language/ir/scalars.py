@@ -7,10 +7,12 @@ lacks a new row, this is reported at once, with the names of both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import math
+import operator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import field
 from types import MappingProxyType
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.dtypes import Kind
@@ -30,34 +32,97 @@ BITS: Final[tuple[Kind, ...]] = ("bool", "int", "uint")
 class ScalarOp:
     """An operator whose operands and result have one dtype, of one of these kinds.
 
-    `library`: `mathlib` implements it for targets without an instruction.  `function`: the
-    exactness of the function of `fe.math` with this name, which accepts `fast` if it is rounded;
-    None if there is no such function, or it takes integers.  `bits`: the value of a function of
-    `fe.math` on the bits of an integer, for an unsigned one and its width; `counts`: it is a number
-    of bits, which users get as an Int32.  `libdevice`: NVIDIA's
-    library has it, under its own name and with C's special values.  `mlir`: MLIR's operation by
-    kind; without one the MLIR pipeline writes several operations.
+    `library`: `mathlib` implements it for targets without an instruction.  `function`: what the
+    function of `fe.math` with this name is, if there is one: of floats, where it accepts `fast` if
+    it is rounded, or of integers.  `counts`: its results are numbers of bits, which users get as an
+    Int32.  `sign`: Python's operator.  `integers`: its value of integers, each within its dtype,
+    and then of their width; the result is wrapped.  `floats`: its value of floats, unless it is of
+    the library.  `libdevice`: NVIDIA's library has it, under its own name and with C's special
+    values.  `mlir`: MLIR's operation by kind; without one the MLIR pipeline writes several
+    operations.
     """
 
     kinds: tuple[Kind, ...]
     library: bool = False
-    function: Literal["rounded", "exact"] | None = None
-    bits: Callable[[int, int], int] | None = None
+    function: Literal["rounded", "exact", "integers"] | None = None
     counts: bool = False
+    sign: str | None = None
+    integers: Callable[..., int] | None = None
+    floats: Callable[..., float] | None = None
     libdevice: bool = False
     mlir: Mapping[Kind, str] = field(default_factory=dict)
+
+
+# ---- values ----
+
+
+def _square_root(x: float) -> float:
+    return math.sqrt(x) if x >= 0 else math.nan
+
+
+def _quotient(x: float, y: float) -> float:
+    if y != 0:
+        return x / y
+    if x == 0 or math.isnan(x):
+        return math.nan
+    return math.copysign(math.inf, x) * math.copysign(1.0, y)
+
+
+def _maximum(x: float, y: float) -> float:
+    """NaN if one is, and -0.0 below 0.0."""
+    if math.isnan(x) or math.isnan(y):
+        return math.nan
+    if x == y:
+        return y if math.copysign(1.0, x) < 0 else x
+    return max(x, y)
+
+
+def _minimum(x: float, y: float) -> float:
+    return -_maximum(-x, -y)
+
+
+def _shifted(shift: Callable[[int, int], int]) -> Callable[[int, int, int], int]:
+    """A shift by a count that is read as unsigned: one of the width or more shifts all bits out."""
+    return lambda x, y, width: shift(x, min(y % (1 << width), width))
+
+
+def _ones(x: int, width: int) -> int:
+    return (x % (1 << width)).bit_count()
+
+
+def _leading_zeros(x: int, width: int) -> int:
+    return width - (x % (1 << width)).bit_length()
+
+
+# ---- rows ----
 
 
 def _integers(name: str) -> dict[Kind, str]:
     return dict.fromkeys(INTEGERS, name)
 
 
-def _bits(name: str) -> dict[Kind, str]:
-    return dict.fromkeys(BITS, name)
-
-
 def _of_floats(mlir: str) -> dict[Kind, str]:
     return {"float": mlir}
+
+
+def _arithmetic(
+    sign: str, value: Callable[[Any, Any], Any], integers: str, floats: str
+) -> ScalarOp:
+    words: dict[Kind, str] = {**_integers(integers), "float": floats}
+    return ScalarOp(
+        NUMBERS, sign=sign, integers=lambda x, y, _: value(x, y), floats=value, mlir=words
+    )
+
+
+def _bitwise(sign: str, value: Callable[[int, int], int], mlir: str) -> ScalarOp:
+    return ScalarOp(
+        BITS, sign=sign, integers=lambda x, y, _: value(x, y), mlir=dict.fromkeys(BITS, mlir)
+    )
+
+
+def _of_integers(sign: str, value: Callable[[int, int, int], int]) -> ScalarOp:
+    """An operator for which MLIR has no operation that is defined for all operands."""
+    return ScalarOp(INTEGERS, sign=sign, integers=value)
 
 
 def _rounded(name: str, mlir: str | None = None) -> ScalarOp:
@@ -67,7 +132,9 @@ def _rounded(name: str, mlir: str | None = None) -> ScalarOp:
 
 
 def _count(mlir: str, count: Callable[[int, int], int]) -> ScalarOp:
-    return ScalarOp(INTEGERS, bits=count, counts=True, mlir=_integers(mlir))
+    return ScalarOp(
+        INTEGERS, function="integers", counts=True, integers=count, mlir=_integers(mlir)
+    )
 
 
 def _exact(mlir: str) -> ScalarOp:
@@ -129,11 +196,15 @@ BinaryOp = Literal[
 
 UNARY: Final[Mapping[UnaryOp, ScalarOp]] = MappingProxyType(
     {
-        "neg": ScalarOp(NUMBERS, mlir=_of_floats("negf")),
-        "not": ScalarOp(BITS),
-        "sqrt": ScalarOp(FLOATS, function="rounded", mlir=_of_floats("math.sqrt")),
-        "popc": _count("math.ctpop", lambda bits, width: bits.bit_count()),
-        "clz": _count("math.ctlz", lambda bits, width: width - bits.bit_length()),
+        "neg": ScalarOp(
+            NUMBERS, integers=lambda x, _: -x, floats=operator.neg, mlir=_of_floats("negf")
+        ),
+        "not": ScalarOp(BITS, integers=lambda x, _: ~x),
+        "sqrt": ScalarOp(
+            FLOATS, function="rounded", floats=_square_root, mlir=_of_floats("math.sqrt")
+        ),
+        "popc": _count("math.ctpop", _ones),
+        "clz": _count("math.ctlz", _leading_zeros),
         "fabs": _exact("math.absf"),
         "floor": _exact("math.floor"),
         "ceil": _exact("math.ceil"),
@@ -164,19 +235,29 @@ UNARY: Final[Mapping[UnaryOp, ScalarOp]] = MappingProxyType(
 )
 BINARY: Final[Mapping[BinaryOp, ScalarOp]] = MappingProxyType(
     {
-        "add": ScalarOp(NUMBERS, mlir={**_integers("addi"), "float": "addf"}),
-        "sub": ScalarOp(NUMBERS, mlir={**_integers("subi"), "float": "subf"}),
-        "mul": ScalarOp(NUMBERS, mlir={**_integers("muli"), "float": "mulf"}),
-        "div": ScalarOp(FLOATS, mlir=_of_floats("divf")),
-        "floordiv": ScalarOp(INTEGERS),
-        "mod": ScalarOp(INTEGERS),
-        "max": ScalarOp(NUMBERS, mlir={"int": "maxsi", "uint": "maxui", "float": "maximumf"}),
-        "min": ScalarOp(NUMBERS, mlir={"int": "minsi", "uint": "minui", "float": "minimumf"}),
-        "and": ScalarOp(BITS, mlir=_bits("andi")),
-        "or": ScalarOp(BITS, mlir=_bits("ori")),
-        "xor": ScalarOp(BITS, mlir=_bits("xori")),
-        "shl": ScalarOp(INTEGERS),
-        "shr": ScalarOp(INTEGERS),
+        "add": _arithmetic("+", operator.add, "addi", "addf"),
+        "sub": _arithmetic("-", operator.sub, "subi", "subf"),
+        "mul": _arithmetic("*", operator.mul, "muli", "mulf"),
+        "div": ScalarOp(FLOATS, sign="/", floats=_quotient, mlir=_of_floats("divf")),
+        "floordiv": _of_integers("//", lambda x, y, _: x // y if y else 0),
+        "mod": _of_integers("%", lambda x, y, _: x % y if y else 0),
+        "max": ScalarOp(
+            NUMBERS,
+            integers=lambda x, y, _: max(x, y),
+            floats=_maximum,
+            mlir={"int": "maxsi", "uint": "maxui", "float": "maximumf"},
+        ),
+        "min": ScalarOp(
+            NUMBERS,
+            integers=lambda x, y, _: min(x, y),
+            floats=_minimum,
+            mlir={"int": "minsi", "uint": "minui", "float": "minimumf"},
+        ),
+        "and": _bitwise("&", operator.and_, "andi"),
+        "or": _bitwise("|", operator.or_, "ori"),
+        "xor": _bitwise("^", operator.xor, "xori"),
+        "shl": _of_integers("<<", _shifted(operator.lshift)),
+        "shr": _of_integers(">>", _shifted(operator.rshift)),
         "copysign": _exact("math.copysign"),
         "fmod": ScalarOp(
             FLOATS, library=True, function="exact", libdevice=True, mlir=_of_floats("arith.remf")
@@ -199,5 +280,16 @@ def require_all(consumer: str, known: Collection[str], wanted: Collection[str]) 
         raise TypeError(f"{consumer} has no row for {', '.join(missing)}")
 
 
+def _values() -> Iterator[str]:
+    for name, row in EVERY.items():
+        yield from (f"{name} of {kind}" for kind in row.kinds if row.integers and kind in BITS)
+        yield from (f"{name} of {kind}" for kind in row.kinds if row.floats and kind in FLOATS)
+
+
 require_all("ir.scalars.UNARY", UNARY, get_args(UnaryOp))
 require_all("ir.scalars.BINARY", BINARY, get_args(BinaryOp))
+require_all(
+    "ir.scalars.integers and floats",
+    set(_values()),
+    [f"{name} of {kind}" for name, row in EVERY.items() if not row.library for kind in row.kinds],
+)

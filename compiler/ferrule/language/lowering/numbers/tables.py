@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ferrule.language.ir import ops
+from ferrule.language.ir.scalars import BINARY
 from ferrule.specs.expr import ExprOp
 
 PYTHON_BINARY: Final[dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]]] = {
@@ -25,22 +26,15 @@ PYTHON_BINARY: Final[dict[type[ast.operator], tuple[str, Callable[[Any, Any], An
     ast.LShift: ("<<", operator.lshift),
     ast.RShift: (">>", operator.rshift),
 }
+SIGNS: Final[dict[ops.BinaryOp, str]] = {
+    name: row.sign for name, row in BINARY.items() if row.sign is not None
+}
+_BY_SIGN: Final = {sign: name for name, sign in SIGNS.items()}
 IR_BINARY: Final[dict[type[ast.operator], ops.BinaryOp]] = {
-    ast.Add: "add",
-    ast.Sub: "sub",
-    ast.Mult: "mul",
-    ast.Div: "div",
-    ast.FloorDiv: "floordiv",
-    ast.Mod: "mod",
-    ast.BitAnd: "and",
-    ast.BitOr: "or",
-    ast.BitXor: "xor",
-    ast.LShift: "shl",
-    ast.RShift: "shr",
+    op: _BY_SIGN[sign] for op, (sign, _) in PYTHON_BINARY.items() if sign in _BY_SIGN
 }
 BITWISE: Final = ("and", "or", "xor", "shl", "shr")
 OF_BOOLS: Final[dict[ops.BinaryOp, ops.BinaryOp]] = {"min": "and", "max": "or"}
-SIGNS: Final = {IR_BINARY[op]: PYTHON_BINARY[op][0] for op in IR_BINARY}
 SIZE_BINARY: Final[dict[ops.BinaryOp, ExprOp]] = {
     "add": "add",
     "sub": "sub",

@@ -14,7 +14,7 @@ from typing import Any, Final
 from ferrule.language.faces import maths
 from ferrule.language.folding import scalars as folding
 from ferrule.language.ir import ops
-from ferrule.language.ir.scalars import BINARY, EVERY, UNARY, require_all
+from ferrule.language.ir.scalars import BINARY, EVERY, require_all
 from ferrule.language.lowering.arguments import Intrinsic
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
@@ -155,31 +155,24 @@ def _is_infinite(low: Lowering, x: ops.Value) -> ops.Value:
     return low.builder.compare("eq", magnitude, low.builder.constant(x.type, float("inf")))
 
 
-# ---- bits ----
+# ---- integers ----
 
 
-def _bits(name: ops.UnaryOp) -> Intrinsic:
-    """A function of the bits of an integer; a count of them is an Int32."""
-    counts = UNARY[name].counts
+def _of_integers(name: str) -> Intrinsic:
+    """A function of integers; a count of bits is an Int32."""
+    row = EVERY[name]
 
     def emit(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
         _checked(low, name, args, kwargs, node)
-        if not is_run_time(args):
-            raw = coercion.plain(args[0])
-            if isinstance(raw, int) and not isinstance(raw, bool):
-                coercion.constant(low, raw, Int32, node)
-                return folding.unary(name, Int32, raw)
+        raw = [coercion.plain(arg) for arg in args]
+        if all(isinstance(each, int) and not isinstance(each, bool) for each in raw):
+            for each in raw:
+                coercion.constant(low, each, Int32, node)  # refuses what is no Int32
+            return folding.computed(row, Int32, *raw)
 
-        def one(operand: Any) -> Number:
-            number = coercion.as_number(low, operand, node)
-            if not number.dtype.is_integer:
-                low.fail(
-                    node,
-                    f"math.{name} takes integers, but got {describe(number)}",
-                    hint="convert it, fe.Int32(x)",
-                )
-            found = Number(low.builder.unary(name, number.value))
-            return coercion.convert(low, found, Int32) if counts else found
+        def one(*operands: Any) -> Number:
+            found = _op(low, name, _integers(low, name, operands, node), fast=False)
+            return coercion.convert(low, found, Int32) if row.counts else found
 
         if scalars.are_typed_numbers(*args):
             return typed_constants.folded(low, lambda: one(*args))
@@ -188,10 +181,32 @@ def _bits(name: ops.UnaryOp) -> Intrinsic:
     return emit
 
 
+def _integers(
+    low: Lowering, name: str, operands: tuple[Any, ...], node: ast.Call
+) -> list[ops.Value]:
+    """The operands in one integer dtype."""
+    first, *others = operands
+    numbers: tuple[Number, ...] = (coercion.as_number(low, first, node),)
+    for other in others:
+        numbers = scalars.common(low, first, other, f"math.{name}", node)
+    for number in numbers:
+        if not number.dtype.is_integer:
+            low.fail(
+                node,
+                f"math.{name} takes integers, but got {describe(number)}",
+                hint="convert it, fe.Int32(x)",
+            )
+    return [number.value for number in numbers]
+
+
 TABLE: Final[dict[Any, Intrinsic]] = {
     **{getattr(maths, name): _function(name) for name in (*_ROUNDED, *_EXACT)},
     maths.isnan: _question("isnan", _is_nan),
     maths.isinf: _question("isinf", _is_infinite),
-    **{getattr(maths, name): _bits(name) for name, row in UNARY.items() if row.bits},
+    **{
+        getattr(maths, name): _of_integers(name)
+        for name, row in EVERY.items()
+        if row.function == "integers"
+    },
 }
 """The emitter of each function of `fe.math`, except `max` and `min`."""
