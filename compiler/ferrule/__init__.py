@@ -449,7 +449,7 @@ def __getattr__(name: str) -> Any:
         module, attribute = _ATTRIBUTES.get(name) or _ONLY_CUTE[name]
         value = getattr(_imported(module), attribute)
     else:
-        raise AttributeError(_missing(name))
+        raise _missing(name)
     globals()[name] = value
     return value
 
@@ -471,12 +471,15 @@ def _say_what_is_missing(module: Any, public: str) -> None:
         _say_what_is_missing(getattr(module, child), f"{public}.{child}")
 
 
-def _missing(name: str) -> str:
+def _missing(name: str) -> AttributeError:
     """The error for a name that ferrule has not; of one of CuTe DSL, what there is instead."""
     said = None
     if not name.startswith("_"):
         said = _imported("ferrule.cutlass.names").said_of_ferrule(name)
-    return said or f"module 'ferrule' has no attribute {name!r}"
+    if said is not None:
+        error: AttributeError = _imported("ferrule.compiler.errors").NoSuchNameError(said)
+        return error
+    return AttributeError(f"module 'ferrule' has no attribute {name!r}")
 
 
 def _imported(module: str) -> Any:

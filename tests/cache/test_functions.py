@@ -350,6 +350,27 @@ def test_the_same_call_again_is_known_until_something_changes(
     assert compiled().origin == "compiled"
 
 
+def test_large_values_are_watched_as_well(folder: Path, written: Written) -> None:
+    module = written(
+        "import numpy as np\nimport ferrule as fe\n\n"
+        "NUMBERS = list(range(9000))\nTABLE = np.arange(9000)\n\n@fe.jit\ndef read(a: fe.Tensor):\n"
+        "    a[0] = fe.Float32(NUMBERS[8000] + int(TABLE[8000]))\n"
+    )
+
+    def result() -> tuple[str, float]:
+        function = fe.compile(module.read, *vectors(1), options="--target cpu")
+        a = np.zeros(1, np.float32)
+        function(a)
+        return function.origin, float(a[0])
+
+    old, new = "from the cache", "compiled"
+    assert [result() for _ in range(3)] == [(new, 16000), (old, 16000), (old, 16000)]
+    module.NUMBERS[8000] = 1
+    assert [result() for _ in range(3)] == [(new, 8001), (old, 8001), (old, 8001)]
+    module.TABLE[8000] = 2
+    assert [result() for _ in range(2)] == [(new, 3), (old, 3)]
+
+
 def test_fast_maths_is_a_part_of_the_key(folder: Path, written: Written) -> None:
     module = written(
         "import ferrule as fe\n\n\ndef total(a, o):\n    s = fe.Float32(0)\n"

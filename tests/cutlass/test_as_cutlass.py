@@ -82,7 +82,8 @@ def refused(statement, kind, text):
     try:
         exec(statement)
     except kind as error:
-        assert type(error) is kind and str(error) == text, repr(error)
+        assert type(error) is kind or kind is AttributeError, repr(error)
+        assert str(error) == text, repr(error)
     else:
         raise SystemExit(statement)
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from ferrule.specs.deferred import names_of
+
 if TYPE_CHECKING:
     from ferrule.compiler import conventions as conventions
     from ferrule.compiler.assumptions import BuildWarning as BuildWarning
@@ -25,14 +27,13 @@ _ATTRIBUTES = {
 __all__ = ["BuildWarning", "DeviceCode", "build", "conventions", "emit_wrapper"]
 
 
+_named = names_of(__name__, _ATTRIBUTES)
+
+
 def __getattr__(name: str) -> Any:
     if name == "conventions":
         return importlib.import_module("ferrule.compiler.conventions")
-    if name not in _ATTRIBUTES:
-        raise AttributeError(f"module 'ferrule.compiler' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_ATTRIBUTES[name]), name)
-    globals()[name] = value
-    return value
+    return _named(name)
 
 
 def __dir__() -> list[str]:

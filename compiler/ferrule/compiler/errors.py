@@ -57,6 +57,10 @@ def _render_span(span: Span) -> list[str]:
     ]
 
 
+class NoSuchNameError(AttributeError):
+    """A name of CuTe DSL that ferrule has not; the text says what there is instead."""
+
+
 class CompileError(Exception):
     """A function cannot be compiled with its example arguments and options; says what to change.
 

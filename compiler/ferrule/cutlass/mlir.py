@@ -11,6 +11,7 @@ import enum
 from typing import Any, Final
 
 from ferrule import specs
+from ferrule.compiler.errors import NoSuchNameError
 from ferrule.cutlass import names
 from ferrule.language.faces import arch, maths, threads
 from ferrule.language.faces.base import Pointer
@@ -58,7 +59,7 @@ class _Types:
 
     def __getattr__(self, name: str) -> Any:
         if name not in self._known:
-            raise AttributeError(names.missing("cutlass.cutlass_dsl.T", name))
+            raise NoSuchNameError(names.missing("cutlass.cutlass_dsl.T", name))
         return lambda: self._known[name]
 
 

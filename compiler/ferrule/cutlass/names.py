@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from types import FrameType, MappingProxyType, ModuleType
 from typing import Any, Final, NoReturn
 
+from ferrule.compiler.errors import NoSuchNameError
+
 _LIBRARIES: Final = (
     "cutlass._mlir._mlir_libs",
     "cutlass._mlir._mlir_libs._cutlass_ir",
@@ -200,7 +202,7 @@ PAGE: Final = "docs/cute_names.md"
 
 
 def find(module: str, name: str) -> Any:
-    """The object of a name of CuTe DSL.  An AttributeError says what there is instead."""
+    """The object of a name of CuTe DSL.  A NoSuchNameError says what there is instead."""
     child = f"{module}.{name}"
     if module.startswith(_MLIR) and any(each.endswith(f".{name}") for each in _OF_MLIR):
         child = _MLIR
@@ -213,7 +215,7 @@ def find(module: str, name: str) -> Any:
         found = importlib.import_module(source)
         if hasattr(found, name):
             return getattr(found, name)
-    raise AttributeError(missing(module, name))
+    raise NoSuchNameError(missing(module, name))
 
 
 def missing(module: str, name: str) -> str:
@@ -252,7 +254,7 @@ def of_module(public: str, name: str) -> Any:
         for namespace in (vars(importlib.import_module(each)) for each in modules):
             if name in namespace:
                 return namespace[name]
-        raise AttributeError(missing(public, name))
+        raise NoSuchNameError(missing(public, name))
     short = public.removeprefix("cutlass.").removeprefix("cute.")
     raise AttributeError(f"fe.{short} has no attribute {name!r}{_near(public, name)}")
 

@@ -25,7 +25,6 @@ from ferrule.specs.deferred import dataclass
 from ferrule.specs.requirements import checked_requirements
 
 if TYPE_CHECKING:
-    from ferrule.compiler.cache.keys import Key
     from ferrule.compiler.cache.through import Wanted
     from ferrule.compiler.origin import CompiledOrigin
     from ferrule.runtime import Function
@@ -301,17 +300,13 @@ def wanted(job: Job) -> Wanted:
     from ferrule.compiler.cache.through import Wanted
     from ferrule.language.cachekeys.compilations import key_of_job, watched
 
-    def watch() -> tuple[Key, Witness] | None:
-        key, witness, sees_all = watched(lasting)
-        return (key, witness) if sees_all else None
-
     lasting = replace(job, examples=replace(job.examples, given={}))
     return Wanted(
         job.function.__name__,
         lambda: key_of_job(lasting),
         lambda: _guarded(lasting.function, lambda: _compiled(lasting)),
         job.options.cache,
-        watch,
+        lambda: watched(lasting),
     )
 
 

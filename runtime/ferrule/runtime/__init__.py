@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule.runtime.errors import register_error_kinds
 from ferrule.runtime.loading.loaders import register_loaders
+from ferrule.specs.deferred import names_of
 
 if TYPE_CHECKING:
     from ferrule.runtime.artefacts import ObjectCode, Origin, Stage
@@ -131,12 +132,13 @@ _HOMES = MappingProxyType(
 )
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def _imported(module: str) -> Any:
     from ferrule.runtime.garbage import with_fewer_collections
 
-    return getattr(with_fewer_collections(lambda: import_module(_HOMES[name])), name)
+    return with_fewer_collections(lambda: import_module(module))
+
+
+__getattr__ = names_of(__name__, _HOMES, _imported)
 
 
 def __dir__() -> list[str]:

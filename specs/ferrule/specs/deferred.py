@@ -17,13 +17,15 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
 from operator import attrgetter
 from reprlib import recursive_repr
 from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, Final
 
-__all__ = ["dataclass"]
+__all__ = ["dataclass", "names_of"]
 
 _DEFAULTS: Final = {"init": True, "repr": True, "eq": True, "frozen": False, "slots": False}
 _MISSING: Final = dataclasses.MISSING
@@ -368,3 +370,19 @@ if TYPE_CHECKING:
     from dataclasses import dataclass
 else:
     dataclass = _decorator
+
+
+def names_of(
+    package: str, homes: Mapping[str, str], imported: Callable[[str], Any] = import_module
+) -> Callable[[str], Any]:
+    """The `__getattr__` of a package whose names are in these modules: each is imported when one of
+    its names is used."""
+
+    def get(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(imported(homes[name]), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return get

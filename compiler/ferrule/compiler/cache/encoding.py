@@ -54,8 +54,6 @@ class Encoder:
         self._numbers: Final[dict[int, int]] = {}
         self._kept: Final[list[object]] = []
         self._active: Final[set[int]] = set()
-        self.large = False
-        """Whether one of the values is too large to be watched."""
 
     def encode(self, value: Any) -> bytes:
         """The bytes of a value.  Uncacheable for one of an unknown kind."""
@@ -90,7 +88,6 @@ class Encoder:
         inner = list(values)
         if len(inner) > MOST_ITEMS:
             raise Uncacheable(f"a {name} has {len(inner)} items")
-        self.large |= len(inner) > MOST_ITEMS >> 4
         return b"%s(%d:" % (name.encode(), len(inner)) + b"".join(map(self.encode, inner)) + b")"
 
     def number(self, value: object) -> tuple[int, bool]:

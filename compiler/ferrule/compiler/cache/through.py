@@ -59,14 +59,14 @@ class Wanted:
 
     `name` is for the log.  `key_of` raises Uncacheable where there is none.  `on` is False for a
     compilation that must not use the cache.  `watched` tells the key with a witness of all that is
-    in it, None where not all of it can be watched.
+    in it.
     """
 
     name: str
     key_of: Callable[[], Key]
     make: Callable[[], CompiledOrigin]
     on: bool = True
-    watched: Callable[[], tuple[Key, Any] | None] | None = None
+    watched: Callable[[], tuple[Key, Any]] | None = None
 
 
 def through(wanted: Wanted) -> Function:

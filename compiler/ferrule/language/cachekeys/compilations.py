@@ -34,19 +34,16 @@ if TYPE_CHECKING:
 
 def key_of_job(job: Job) -> Key:
     """The key of a compilation as everything is now.  Raises Uncacheable."""
-    return _key(job, None)[0]
+    return _key(job, None)
 
 
-def watched(job: Job) -> tuple[Key, Witness, bool]:
-    """The key of a compilation, a witness of all that is in it, and whether the witness sees every
-    change of it.  Raises Uncacheable."""
+def watched(job: Job) -> tuple[Key, Witness]:
+    """The key of a compilation, and a witness of all that is in it.  Raises Uncacheable."""
     witness = Witness()
-    key, large = _key(job, witness)
-    return key, witness, not large
+    return _key(job, witness), witness
 
 
-def _key(job: Job, witness: Witness | None) -> tuple[Key, bool]:
-    """The key, and whether a value in it is too large to be watched."""
+def _key(job: Job, witness: Witness | None) -> Key:
     options, examples = job.options, job.examples
     walk = Walk(witness, places=not options.strip_paths or options.generate_line_info)
     walk.function(job.function)
@@ -58,7 +55,7 @@ def _key(job: Job, witness: Witness | None) -> tuple[Key, bool]:
     walk.add("the constants", [examples.constants, examples.variadic])
     walk.add("the classes of the arguments", [(list(p), c) for p, c in examples.classes.items()])
     parts = {**walk.finish(), **parts_of(options)}
-    return key_of(named(job.function), parts), walk.large
+    return key_of(named(job.function), parts)
 
 
 def key_of_several(name: str, keys: Sequence[Key], how: str = "") -> Key:
@@ -129,10 +126,9 @@ def recall(function: Callable[..., Any], call: Asked) -> Function | None:
 
 def remember(function: Callable[..., Any], call: Asked, wanted: Wanted) -> None:
     """Know a call again, of which the cache had the function."""
-    watched = None if wanted.watched is None else wanted.watched()
-    if watched is None:
+    if wanted.watched is None:
         return
-    key, witness = watched
+    key, witness = wanted.watched()
     with _LOCK:
         calls = _CALLS.setdefault(function, {})  # type: ignore[arg-type]
         while len(calls) >= _MOST:

@@ -29,7 +29,7 @@ from ferrule.compiler.cache.encoding import MOST_ITEMS, PLAIN, Encoder, module_o
 from ferrule.compiler.cache.keys import Key, Uncacheable
 from ferrule.language.cachekeys import libraries
 from ferrule.language.cachekeys.facts import READS_ATTRIBUTES, Facts, facts_of, is_optimized
-from ferrule.language.dependencies.snapshots import DIGESTED, snapshot
+from ferrule.language.dependencies.snapshots import snapshot
 from ferrule.language.dependencies.witness import Outer, Witness, is_library
 from ferrule.language.marks import JitFunction, KernelFunction
 from ferrule.language.source import display_path
@@ -195,7 +195,6 @@ class Walk(Encoder):
         number, new = self.number(value)
         if not new:
             return b"again#%d" % number
-        self.large |= value.nbytes > DIGESTED
         self._printed()
         facts = self.items("", [value.shape, value.strides, value.flags.writeable])
         scalar = b"array" if type(value) is np.ndarray else b"scalar"

@@ -7,8 +7,7 @@ and divisibility, or it raises `LayoutError`.  Pure data: depends only on `ferru
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ferrule.language.layouts.composed import (
     ComposedLayout,
@@ -62,6 +61,7 @@ from ferrule.language.layouts.tuples import (
     shape_div,
     tuple_cat,
 )
+from ferrule.specs.deferred import names_of
 
 if TYPE_CHECKING:
     from ferrule.language.layouts.compose import coalesce, composition, filter, filter_zeros
@@ -191,10 +191,4 @@ _LATER: Final = {
 }
 """The functions of tiles, by module: few programs need them, so they are imported when used."""
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = names_of(__name__, {name: f"{__name__}.{home}" for name, home in _LATER.items()})

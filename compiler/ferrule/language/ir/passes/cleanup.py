@@ -20,7 +20,7 @@ def remove_unused(program: ops.Program) -> ops.Program:
     An op that gives symbols their values stays if anything left reads one of them.  That is known
     when everything else is gone: so such programs are gone through twice.
     """
-    kernels = tuple(_function(kernel, set(program.made)) for kernel in program.kernels)
+    kernels = tuple(_function(kernel, set()) for kernel in program.kernels)  # these define none
     host = _function(program.host, set(program.made))
     if program.made:
         host = _function(

@@ -10,6 +10,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final, TypeAlias
 
+from ferrule.compiler.errors import NoSuchNameError
 from ferrule.language import marks
 from ferrule.language.dependencies.mutable import ATOMS
 from ferrule.language.faces import maths
@@ -201,8 +202,10 @@ def _said_of_cute(value: Any, attr: str) -> str | None:
         return None
     try:
         getattr(value, attr)
-    except AttributeError as error:
-        return str(error) if " not in ferrule" in str(error) else None
+    except NoSuchNameError as error:
+        return str(error)
+    except AttributeError:
+        return None
     return None
 
 
