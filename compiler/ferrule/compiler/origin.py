@@ -25,7 +25,6 @@ from ferrule.runtime.artefacts import (
     Remarks,
     Stage,
 )
-from ferrule.runtime.binaries.digest import sealed_object
 from ferrule.runtime.binaries.metadata import DeviceImage, Metadata
 from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits
 from ferrule.runtime.errors import NoKernelsError, StageError
@@ -202,7 +201,11 @@ class CompiledOrigin:
         else:
             text = ""
         data = assemble.export(module, target, text, form, more)
-        return sealed_object(data) if form == ".o" else data
+        if form != ".o":
+            return data
+        from ferrule.runtime.binaries.digest import sealed_object
+
+        return sealed_object(data)
 
     def _metadata(self, module: HostModule, chosen: ExportTarget) -> Metadata:
         code = module.body.device_code

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, field
 from typing import Any, Final
 
-from ferrule.runtime.binaries.typeschema import type_schema
 from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits
 from ferrule.runtime.linking.links import Link
 from ferrule.specs import Signature, parse_signature
@@ -107,6 +106,8 @@ class Metadata:
             "abi": list(self.abi),
             "version": self.version,
         }
+        from ferrule.runtime.binaries.typeschema import type_schema  # for what is exported
+
         schema = json.dumps(type_schema(self.signature), separators=(",", ":"))
         return json.dumps({"type_schema": schema, "ferrule": ours}, separators=(",", ":"))
 

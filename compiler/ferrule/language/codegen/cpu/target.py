@@ -35,7 +35,6 @@ from ferrule.language.codegen.host.allocation import (
     needs_frame,
     places_of,
 )
-from ferrule.language.codegen.host.calls import Surroundings, emit_call
 from ferrule.language.codegen.host.function import (
     emit_host,
     finished,
@@ -270,6 +269,9 @@ class _Module:
                 lowering.values[result] = self.emitter.const_i64(DeviceType.CPU)
                 return None
             case _:
+                # Few host functions call others or read containers.
+                from ferrule.language.codegen.host.calls import Surroundings, emit_call
+
                 places = None if self.allocator is None else self.allocator.places
                 zero = self.emitter.const_i32(0)
                 emit_call(lowering, op, Surroundings(DeviceType.CPU, zero, places))

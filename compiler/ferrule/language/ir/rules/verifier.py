@@ -109,13 +109,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import field
 
 from ferrule.language.ir import ops
-from ferrule.language.ir.rules import arch as arch_rules
 from ferrule.language.ir.rules import arithmetic as arithmetic_rules
-from ferrule.language.ir.rules import calls as call_rules
-from ferrule.language.ir.rules import calls as object_rules
 from ferrule.language.ir.rules import effects as effect_rules
 from ferrule.language.ir.rules import tensors as tensor_rules
-from ferrule.language.ir.rules import threads as thread_rules
 from ferrule.language.ir.rules.arithmetic import holds
 from ferrule.language.ir.scalars import INTEGERS
 from ferrule.language.ir.types import HandleType, TensorType, Type
@@ -254,10 +250,8 @@ class _Checker:
                     self.tables.add(op.result)
             elif isinstance(op, effect_rules.Effect):
                 effect_rules.effect(self, op, self.program)
-            elif isinstance(op, ops.BlockEffect):
-                thread_rules.effect(self, op)
             else:
-                arch_rules.effect(self, op)
+                self.cooperates(op)
         self.op = owner
         self.use(region.yields)
         self.types(region.yields, yields, what)
@@ -336,18 +330,39 @@ class _Checker:
                 self.address(result, operand)
             case ops.CallDevice():
                 self.types([result], [Int64], "devices")
-            case ops.Call():
-                call_rules.call(self, op)
-            case _ if isinstance(op, ops.Outgoing):
-                call_rules.receive(self, op, self.program.made)
+            case _ if isinstance(op, ops.Outgoing | ops.ObjectOp):
+                self.receives(op)
             case _ if isinstance(op, tensor_rules.TensorOp):
                 tensor_rules.simple(self, op)
-            case _ if isinstance(op, ops.ObjectOp):
-                object_rules.simple(self, op)
             case _ if isinstance(op, ops.Cooperation):
-                thread_rules.simple(self, op)
+                from ferrule.language.ir.rules import threads  # see `cooperates`
+
+                threads.simple(self, op)
             case _:
                 arithmetic_rules.simple(self, op)
+
+    def cooperates(self, op: ops.CooperationEffect) -> None:
+        # A simple kernel has no such ops, and these rules import what they are about: a first
+        # compilation is done before they would be read.
+        if isinstance(op, ops.BlockEffect):
+            from ferrule.language.ir.rules import threads
+
+            threads.effect(self, op)
+        else:
+            from ferrule.language.ir.rules import arch
+
+            arch.effect(self, op)
+
+    def receives(self, op: ops.Outgoing | ops.ObjectOp) -> None:
+        from ferrule.language.ir.rules import calls  # for host functions that call others
+
+        match op:
+            case ops.Call():
+                calls.call(self, op)
+            case _ if isinstance(op, ops.Outgoing):
+                calls.receive(self, op, self.program.made)
+            case _:
+                calls.simple(self, op)
 
     def address(self, result: ops.Value, operand: ops.Value) -> None:
         own = isinstance(operand.type, TensorType) and operand.type.is_own
