@@ -388,6 +388,7 @@ NATIVES: Final = {"ferrule_fma_f32": "llvm.fma.f32", "ferrule_fma_f64": "llvm.fm
 """The functions by name, and the equivalent LLVM intrinsic of each."""
 
 _TYPES: Final = {"f32": "float", "f64": "double"}
+# The levels of the psABI that have FMA: their names stand for features that no list repeats.
 _WITH_FMA: Final = ("x86-64-v3", "x86-64-v4")
 
 

@@ -30,6 +30,7 @@ from ferrule.specs import (
 )
 from ferrule.specs.deferred import dataclass
 
+# What cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col of the CUDA driver accept.
 MAX_RANK: Final = 5
 MAX_BOX: Final = 256
 MAX_ELEMENT_STRIDE: Final = 8

@@ -54,10 +54,12 @@ QUEUE_BYTES: Final = 192
 
 # Where threads meet: a barrier, or lanes of a warp. Behind it lies its row.
 M_ERA, M_LOW, M_HIGH, M_KNOWN, M_TOLD, M_ROW = 0, 4, 8, 16, 24, 32
+# The sixteen named barriers of a block, and one more for the lanes of a warp.
 MEETINGS: Final = 17
 
 # An entry of a message.
 E_BLOCK, E_ERA, E_THREAD, E_CLOCK, E_ROW, E_BYTES = 0, 4, 8, 12, 16, 24
+# A record has thread and clock in one word, and a block at most 1024 threads.
 MOST_CLOCK: Final = (1 << 22) - 1
 
 CONSTANTS: Final = {

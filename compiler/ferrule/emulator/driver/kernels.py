@@ -62,6 +62,7 @@ MAX_THREADS, SHARED, CONSTANT, LOCAL, REGISTERS, PTX, BINARY, CACHE = range(8)
 DYNAMIC_SHARED, CARVEOUT, MUST_CLUSTER = 8, 9, 10
 _REGISTERS_AT_ONCE: Final = 256
 """Registers are given to warps in such units."""
+# The unit in which shared memory is given to blocks, by the occupancy calculator of CUDA.
 _SHARED_AT_ONCE: Final = 128
 
 

@@ -35,6 +35,7 @@ _MIRRORED: Final[dict[ops.CompareOp, ops.CompareOp]] = {
     "eq": "ne",
     "ne": "eq",
 }
+# What CUDA allows: a launch of an exported function may have any of these sizes.
 _BLOCK: Final = ((1, 1024), (1, 1024), (1, 64))
 _GRID: Final = ((1, 2**31 - 1), (1, 65535), (1, 65535))
 

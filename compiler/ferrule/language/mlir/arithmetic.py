@@ -185,6 +185,8 @@ def _shifts(name: str) -> Callable[[Text, str, str], str]:
     def emit(t: Text, lhs: str, rhs: str) -> str:
         type_ = t.types[lhs]
         zero = t.integer(0, type_)
+        # `arith` says nothing of a shift by the width or more; a select hides that, but not from
+        # folding: so the count is another one there, too.
         inside = t.icmp("ult", rhs, t.integer(int(type_[1:]), type_))
         return t.select(inside, t.arith(name, lhs, t.select(inside, rhs, zero)), zero)
 

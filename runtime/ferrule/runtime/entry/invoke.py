@@ -66,6 +66,7 @@ class Invocation:
         saved = python(e, "PyEval_SaveThread")
         e.branch(call)
         e.at(call)
+        # Null says below that the GIL was kept, so one block calls the wrapper for both ways.
         thread = e.builder.phi(PTR, name="thread")
         thread.add_incoming(e.null(), keep)
         thread.add_incoming(saved, release)

@@ -58,6 +58,7 @@ class Frame:
         """Stack space for a temporary object, which the call releases."""
         slot = self.e.alloca(PTR, name="temp")
         self.temps.append(slot)
+        # A call that an earlier argument ends releases this slot as well.
         with self.e.builder.goto_entry_block():
             self.e.store(self.e.null(), slot)
         return slot
@@ -65,6 +66,7 @@ class Frame:
     def own(self, count: int) -> ir.Value:
         """Stack space for references to objects of Python, which the call releases."""
         slots = self.e.alloca(PTR, count, name="owned")
+        # Null from the entry on, as the slots of temporary objects.
         with self.e.builder.goto_entry_block():
             places = [self.e.index(slots, PTR, i) for i in range(count)]
             for place in places:

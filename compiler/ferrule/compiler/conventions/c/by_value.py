@@ -26,6 +26,7 @@ from ferrule.runtime.llvm.layouts import I64, VOID, Field, Layout
 from ferrule.runtime.llvm.writer import symbol_name
 from ferrule.specs.deferred import dataclass
 
+# Both ABIs pass what is small in registers of this size.
 _WORD: Final = 8
 # Larger structs are passed in memory, by the ABIs of x86-64 and of AArch64; floats see below.
 _MOST_IN_REGISTERS: Final = 16

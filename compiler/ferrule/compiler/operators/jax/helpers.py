@@ -48,6 +48,7 @@ NUMBER: Final = "ferrule_number"
 TAKE: Final = "ferrule_take"
 _CREATE: Final = "ferrule_create_error"
 _DTYPES: Final = 64
+# On the stack; snprintf cuts what is longer.
 _TEXT_ROOM: Final = 1024
 
 _CODES: Final = {

@@ -65,7 +65,9 @@ KERNEL: Final = "__tvm_ffi_torch_op"
 
 _RUN: Final = "ferrule_run"
 _RAISE: Final = "ferrule_raise"
+# Exceptions of C++ pass through these functions: without tables the process would end.
 _THROWS: Final = ("uwtable",)
+# On the stack, since the exception copies it: a longer message is cut.
 _TEXT_ROOM: Final = 4096
 
 

@@ -32,6 +32,7 @@ from ferrule.runtime.llvm.layouts import I1, I64
 from ferrule.specs import Int32
 from ferrule.specs.deferred import dataclass
 
+# x is innermost: neighbours along it access neighbouring elements, and become lanes of vectors.
 _OUTER_FIRST: Final = (2, 1, 0)
 
 

@@ -209,6 +209,8 @@ def emit(
     """The kernel for the threads first <= i < end."""
     e, done = lowering.emitter, lowering.emitter.block("threads.none")
     some = e.block("threads")
+    # What is alike for all threads is loaded once, before them: without a thread it may be
+    # outside of its tensor.
     e.cond_branch(lowering.b.icmp_signed("<", first, end), some, done)
     e.at(some)
     with lowering.scope():
@@ -225,6 +227,7 @@ def begin(
     done: ir.Block,
 ) -> None:
     """The ops that are the same for all threads; branches to `done` if a guard fails."""
+    # These ops stand outside of the loops over threads, whose accesses the group marks.
     group, lowering.group = lowering.group, None
     define(lowering, known)
     for op in alike:

@@ -28,6 +28,7 @@ def load(lowering: FunctionLowering, tensor: ops.Value, indices: Sequence[ops.Va
     place, align, kind = element(lowering, tensor, indices)
     loaded = lowering.b.load(place, name="load", align=align, typ=kind)
     _mark(lowering, loaded, tensor)
+    # A GPU reads what nobody writes through a cache of its own: `ld.global.nc`.
     if tensor in lowering.unwritten:
         loaded.set_metadata("invariant.load", lowering.emitter.module.add_metadata([]))
     if tensor.tensor.dtype is Boolean:
@@ -88,6 +89,7 @@ def _address(
     data = lowering.values[tensor]
     if offset is None:
         return data
+    # Only the lowering for GPUs has `maths`, and these need no opaque masks.
     if lowering.maths is None and not tensor.tensor.is_own:
         _hide_masks(lowering, offset)
     return lowering.b.gep(data, [offset], source_etype=kind)

@@ -28,6 +28,7 @@ _MISSING: Final = 1 + _BITS
 """The lowest bit of the missing arrivals."""
 _BYTES: Final = 1 + 2 * _BITS
 _UNBOUNDED: Final = (1 << 63) - 1
+# What a GPU does beside its threads: without units for it, the thread that begins it does it.
 _BACKGROUND: Final = (
     ops.AsyncCopy,
     ops.Control,

@@ -203,16 +203,19 @@ def opaque(b: ir.IRBuilder, value: ir.Value) -> ir.Value:
 def _leading_zeros(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
     kind = ir.FunctionType(x.type, [x.type, I1])
     callee = b.module.declare_intrinsic("llvm.ctlz", [x.type], kind)
+    # With 1 the result for 0 would be poison, and not the width.
     return b.call(callee, [x, ir.Constant(I1, 0)])
 
 
 def _shift_left(b: ir.IRBuilder, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
     inside = b.icmp_unsigned("<", rhs, ir.Constant(rhs.type, rhs.type.width))
+    # LLVM's shift by the width or more is poison, which a select that does not take it drops.
     return b.select(inside, b.shl(lhs, rhs), ir.Constant(lhs.type, 0))
 
 
 def _shift_right(b: ir.IRBuilder, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
     last = ir.Constant(rhs.type, rhs.type.width - 1)
+    # The count is cut and not the result: all bits that are left are the sign.
     return b.ashr(lhs, b.select(b.icmp_unsigned("<", rhs, last), rhs, last))
 
 

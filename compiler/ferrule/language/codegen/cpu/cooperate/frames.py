@@ -166,6 +166,7 @@ class _Anything(Uniform):
         return True
 
 
+# Of threads that fail the first one's error is raised; nothing is known of what is called.
 _ORDERED: Final = ("fails", "ends", "calls")
 
 

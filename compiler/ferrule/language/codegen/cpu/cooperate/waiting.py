@@ -56,6 +56,7 @@ class Outcome(IntEnum):
 
 SETTLE: Final = "ferrule_settle"
 BLAME: Final = "ferrule_blame"
+# PTX has sixteen named barriers in a block.
 BARRIERS: Final = 16
 
 
