@@ -398,3 +398,89 @@ def test_a_division_by_a_size_is_one_by_another_number_than_zero(
     function(tensor(3, 40)[0], 7)
     with pytest.raises(ValueError, match="k != 0"):
         function(tensor(3, 40)[0], 0)
+
+
+FILLS: dict[str, Callable[[Any, float], Any]] = {
+    "full": lambda x, p: torch().full((x.shape[0],), 2 * p),
+    "full by name": lambda x, p: torch().full(size=(x.shape[0],), fill_value=2 * p),
+    "full_like": lambda x, p: torch().full_like(x[:, 0].contiguous(), 2 * p),
+    "new_full": lambda x, p: x.new_full((x.shape[0],), 2 * p),
+    "fill_": lambda x, p: torch().empty(x.shape[0]).fill_(2 * p),
+    "of doubles": lambda x, p: torch().full((x.shape[0],), 2 * p, dtype=torch().float64),
+}
+
+
+def torch() -> Any:
+    """PyTorch."""
+    return pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize("name", FILLS)
+def test_a_tensor_is_filled_with_a_number_of_the_call(
+    gpu: FakeCuda, allocator: None, hosts: ModuleType, name: str
+) -> None:
+    """The kernel that fills gets the float64 that Python computes."""
+
+    def host(x: Any, p: float) -> Any:
+        total = FILLS[name](x, p)
+        hosts.squares[(x.shape[0],)](x, total, x.stride(0), 40, BLOCK=64)
+        return total
+
+    with frontend.recording() as one:
+        one.call(host, torch().zeros(3, 40), 0.5)
+    with frontend.recording() as other:
+        other.call(host, torch().zeros(5, 40), 0.25)
+    function = one.compile(other, target="sm_90a", specialize=[{}])
+    for p in (0.5, 0.1, float("-inf"), 1e-300):
+        gpu.clear()
+        function(tensor(4, 40)[0], p)
+        filled, squares = gpu.launches()
+        assert (filled.kernel, squares.kernel) == ("filled", "squares")
+        assert filled.parameters[1] == (4).to_bytes(4, "little")
+        assert np.frombuffer(filled.parameters[2], np.float64)[0] == 2 * p
+
+
+def test_integers_are_filled_with_a_recorded_number(
+    gpu: FakeCuda, allocator: None, hosts: ModuleType
+) -> None:
+    """What PyTorch makes of a float there is no float of the call."""
+
+    def host(x: Any, p: float) -> Any:
+        count = torch().full((x.shape[0],), p, dtype=torch().int32)
+        hosts.squares[(x.shape[0],)](x, count, x.stride(0), 40, BLOCK=64)
+        return count
+
+    def compiled(*floats: float) -> Any:
+        several = []
+        for n, p in zip((3, 5), floats, strict=True):
+            with frontend.recording() as launches:
+                launches.call(host, torch().zeros(n, 40), p)
+            several.append(launches)
+        return several[0].compile(several[1], target="sm_90a", specialize=[{}])
+
+    with pytest.raises(fe.CompileError, match="host: what fills .* is 2.0, 3.0 in the recordings"):
+        compiled(2.0, 3.0)
+    function = compiled(2.0, 2.0)
+    function(tensor(4, 40)[0], 2.0)
+    with pytest.raises(ValueError, match="expected "):
+        function(tensor(4, 40)[0], 3.0)
+
+
+def test_the_error_of_a_float_says_that_overloads_do_not_choose_by_it(
+    gpu: FakeCuda, hosts: ModuleType
+) -> None:
+    def host(x: Any, p: float) -> None:
+        hosts.scaled[(1,)](x, x, x, x, 5, 7, 1.0 if p > 0.5 else 2.0, BLOCK=128)
+
+    sides = []
+    for floats in ((0.75, 1.0), (0.25, 0.5)):
+        several = []
+        for n, p in zip((3, 5), floats, strict=True):
+            with frontend.recording() as launches:
+                launches.call(host, torch().zeros(n, 40), p)
+            several.append(launches)
+        sides.append(several[0].compile(several[1], target="sm_90a", specialize=[{}]))
+    function = fe.overload(sides)
+    function(tensor(4, 40)[0], 0.8)
+    with pytest.raises(ValueError, match=r"p > 0.5.*: .*fe\.overload does not choose by a float"):
+        function(tensor(4, 40)[0], 0.3)

@@ -242,7 +242,6 @@ def test_numbers_of_a_launch_alone_hold_for_what_was_taken(
 @pytest.mark.parametrize(
     "values",
     [
-        ("mean", "sum"),
         (b"mean", b"sum"),
         (b"sum", b"sum"),
         (1 << 70, 1 << 71),
@@ -268,6 +267,84 @@ def test_what_no_call_can_tell_is_refused_by_name(hosts: ModuleType, values: Any
             continue
         with pytest.raises(fe.CompileError, match=r"host: mode is .*no parameter of a call can"):
             one.compile(other, fixed=fixed, **HOW)
+
+
+class Config:
+    """Settings without an equality."""
+
+    eps = 1e-5
+
+
+def test_objects_without_an_equality_are_refused_by_name(gpu: FakeCuda, hosts: ModuleType) -> None:
+    """What the host function reads of another object may be something else; a person knows, and of
+    the context of autograd everybody does."""
+    import torch
+
+    def host(x: Any, config: Any, ctx: Any) -> None:
+        hosts.scaled[(1,)](x, x, x, x, 5, 7, config.eps, BLOCK=128)
+
+    def several(*configs: Config) -> list[frontend.Launches]:
+        contexts = (torch.autograd.function.FunctionCtx() for _ in configs)
+        arguments = zip((40, 60), configs, contexts, strict=True)
+        return [recorded(host, zeros(n), *more) for n, *more in arguments]
+
+    same = Config()
+    one, other = several(same, same)
+    one.compile(other, **HOW)(tensor(50)[0])
+    one, other = several(Config(), Config())
+    with pytest.raises(fe.CompileError, match="host: config is another Config in each recording"):
+        one.compile(other, **HOW)
+    one.compile(other, fixed=["config"], **HOW)(tensor(50)[0])
+
+
+Texts = list[tuple[int, str | None]]
+TEXTS: dict[str, Texts] = {
+    "two texts": [(40, "mean"), (60, "mean"), (40, "sum"), (90, "sum")],
+    "a text once": [(40, "mean"), (60, "mean"), (50, "sum")],
+    "none": [(40, None), (60, None), (40, "sum"), (90, "sum")],
+    "other orders": [(40, "sum"), (60, "mean"), (50, "sum"), (50, "mean"), (45, "max")],
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("general", [False, True])
+def test_a_text_chooses_among_its_recordings(
+    gpu: FakeCuda, hosts: ModuleType, name: str, general: bool
+) -> None:
+    def host(x: Any, how: str | None = "mean", p: float = 0.5) -> None:
+        scale = p / x.shape[0] if how == "mean" else p if how == "sum" else -p
+        hosts.scaled[(1,)](x, x, x, x, 5, 7, scale, BLOCK=128)
+
+    several = TEXTS[name]
+    floats = (float(at + 1) for at in range(len(several)))
+    first, *others = [recorded(host, zeros(n), how, next(floats)) for n, how in several]
+    function = first.compile(*others, general=general, **HOW)
+    known = {how: [n for n, each in several if each == how] for _, how in several}
+    calls = [(n, how) for n in (30, 40, 45, 50, 55, 75, 90) for how in ("mean", "sum", "max", None)]
+    for n, how in calls:
+        gpu.clear()
+        sizes = known.get(how, [])
+        is_within = bool(sizes) and min(sizes) <= n <= max(sizes)
+        if not is_within and not (general and len(sizes) > 1):
+            with pytest.raises((TypeError, ValueError), match="refuse|expected"):
+                function(tensor(n)[0], how, 2.0)
+            continue
+        p = 2.0 if len(sizes) > 1 else 1.0 + several.index((n, how))
+        function(tensor(n)[0], how, p)
+        scale = p / n if how == "mean" else p if how == "sum" else -p
+        assert numbers(gpu)[1] == single(scale), (n, how)
+
+
+def test_names_of_general_are_those_of_a_text(hosts: ModuleType) -> None:
+    def host(x: Any, how: str) -> None:
+        hosts.scaled[(1,)](x, x, x, x, 5, 7, 1.0, BLOCK=128)
+
+    several = [recorded(host, zeros(n), how) for n, how in TEXTS["a text once"]]
+    several[0].compile(*several[1:], general=["x_0"], **HOW)
+    with pytest.raises(fe.CompileError, match="general names 'y_0', which is no size or number"):
+        several[0].compile(*several[1:], general=["y_0"], **HOW)
+    with pytest.raises(fe.CompileError, match="host: how is 'mean' .*another"):
+        several[0].compile(*several[1:], fixed=["how"], **HOW)
 
 
 def test_numbers_of_other_kinds_are_those_of_python(gpu: FakeCuda, hosts: ModuleType) -> None:

@@ -149,8 +149,8 @@ def _wanted_each(
 
 
 def _joined(name: str, jobs: list[Wanted], choices: list[Choice]) -> CompiledOrigin:
+    from ferrule.compiler.joining import joined
     from ferrule.compiler.progress import progress
-    from ferrule.language.overloads import joined
 
     origins = []
     with progress(f"compiling {name}", len(jobs)) as tell:

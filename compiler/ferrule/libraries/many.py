@@ -30,10 +30,10 @@ from ferrule.compiler.cache.through import (
 from ferrule.compiler.cache.toolchain import content
 from ferrule.compiler.conventions.arguments import shown
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.joining import overload as joined
 from ferrule.compiler.progress import Tell
 from ferrule.compiler.progress import progress as shown_progress
 from ferrule.language.compilation import wanted_of
-from ferrule.language.overloads import overload as joined
 from ferrule.libraries.jobs import Job
 from ferrule.libraries.recipes import Recipe
 from ferrule.runtime import Function

@@ -9,8 +9,8 @@ from typing import Any
 
 from ferrule.compiler import workers
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.joining import overload
 from ferrule.compiler.progress import progress
-from ferrule.language.overloads import overload
 from ferrule.runtime import Function
 from ferrule.specs.deferred import dataclass
 

@@ -74,7 +74,7 @@ _NUMPY: Final = frozenset(
 _PACKAGES: Final = frozenset({"numpy", "ml_dtypes", "torch", "tvm_ffi"})
 """Packages of which at most parts may be used; their versions are in a key."""
 _OURS: Final = ("ferrule.language.", "ferrule.specs.")
-_NOT_OURS: Final = frozenset({"ferrule.language.compilation", "ferrule.language.overloads"})
+_NOT_OURS: Final = frozenset({"ferrule.language.compilation"})
 _FACADE: Final = frozenset({"ferrule", "ferrule.specs", "ferrule.language.faces.arch"})
 _NEVER: Final = frozenset(
     "cache compile compile_all cuda emulated_gpu export_library frontends from_dlpack "

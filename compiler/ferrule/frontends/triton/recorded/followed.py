@@ -63,7 +63,9 @@ class Followed(Number):
             return taken(function, left, right) if are_numbers(*numbers) else NotImplemented
         if op in ("floordiv", "mod"):
             self._divided(right)
-        result = function(*numbers)
+            result = function(*numbers)
+        else:
+            result = _or_none(function, *numbers)
         if type(result) is not int:
             return taken(function, left, right)
         return follow(result, made(op, _tree(left), _tree(right)), self.log)
@@ -271,6 +273,14 @@ def _float_tree(value: Any) -> Tree:
     return value.as_float() if isinstance(value, Followed) else Real.of(float(value))
 
 
+def _or_none(function: Callable[[int, int], Any], left: int, right: int) -> Any:
+    """The result; None for an error, which a host function may catch, and then decides by it."""
+    try:
+        return function(left, right)
+    except (ArithmeticError, ValueError):
+        return None
+
+
 def trees_of(values: Mapping[Any, Any]) -> dict[Any, Tree]:
     """How those of the values were made that are followed."""
     made = ((key, tree_of_number(each)) for key, each in values.items() if isinstance(each, Number))
@@ -284,6 +294,7 @@ def tree_of_number(value: Number) -> Tree | None:
 
 _COMPUTED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     **OPERATIONS,
+    "lshift": operator.lshift,
     "truediv": operator.truediv,
     "pow": operator.pow,  # of a negative number it is a float
 }

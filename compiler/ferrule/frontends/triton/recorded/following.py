@@ -8,7 +8,7 @@ them.  Where a comparison cannot be written over symbols, the sizes in it are th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import reduce
 from typing import Any, Final
@@ -19,6 +19,7 @@ from ferrule.frontends.triton.recorded.nodes import (
     Leaf,
     Node,
     Tree,
+    at_least_0,
     evaluated,
     grows,
     is_argument,
@@ -40,9 +41,10 @@ from ferrule.specs.conditions import (
     holds,
 )
 from ferrule.specs.deferred import dataclass
-from ferrule.specs.expr import make
+from ferrule.specs.expr import Compound, make, maximum
 
 _OVER_SIZES: Final = ("add", "mul", "floordiv", "ceildiv", "mod")
+_DIVISIONS: Final = ("floordiv", "ceildiv", "mod")
 _OPERANDS: Final = {"fneg": 1, "fabs": 1, "fsqrt": 1, "fadd": 2, "fsub": 2, "fmul": 2, "fdiv": 2}
 _MOST: Final = 1 << 40
 """No size is larger."""
@@ -239,8 +241,15 @@ class Following:
         op: Any = each.op if each.outcome else OPPOSITE[each.op]  # type: ignore[index]
         left, right = self._over(each.left), self._over(each.right)
         if left is not None and right is not None:
-            is_told = left == right and op in ("eq", "le", "ge")
-            return [] if is_told else [Comparison(op, left, right)]
+            if left == right and op in ("eq", "le", "ge"):
+                return []
+            divisors = [*dict.fromkeys((*_divisors(left), *_divisors(right)))]
+            if not any(0 in self.sizes.values(by) for by in divisors):
+                return [Comparison(op, left, right)]
+            if any(self.sizes.values(by)[at] <= 0 for by in divisors):
+                return self._points(at, open_ones)
+            more: list[Condition] = [Comparison("ge", by, 1) for by in divisors]
+            return [*more, Comparison(op, _guarded(left), _guarded(right))]
         found = self._by_threshold(at, op, each.left, each.right)
         if found is None:
             found = self._by_threshold(at, SWAPPED[op], each.right, each.left)
@@ -285,7 +294,13 @@ class Following:
         if dim is None or isinstance(dim, int):
             return None
         number = evaluated(right, known)
-        most, below = (self._last(left, leaf, known, each) for each in (number, number - 1))
+        least = -_MOST if is_argument(leaf) else 0
+        first = least
+        for each in reversed([*at_least_0(left, leaf)]):  # what is inside of others is first
+            first = 1 + _last(each, leaf, known, -1, first)
+        if self.logs[at].values[leaf] < first:  # where it may shrink
+            return None
+        most, below = (_last(left, leaf, known, each, first) for each in (number, number - 1))
         bounds: dict[str, list[Condition]] = {
             "le": [dim <= most],
             "lt": [dim <= below],
@@ -294,18 +309,7 @@ class Following:
             "eq": [dim > below, dim <= most],
             "ne": [(dim <= below) | (dim > most)],
         }
-        return bounds[op]
-
-    def _last(self, tree: Tree, leaf: Leaf, known: Mapping[Leaf, int], number: int) -> int:
-        """The largest size for which the function is at most a number; -1 if there is none."""
-        low, high = -1, _MOST
-        while low < high:
-            middle = (low + high + 1) // 2
-            if evaluated(tree, {**known, leaf: middle}) <= number:
-                low = middle
-            else:
-                high = middle - 1
-        return low
+        return [*([dim >= first] if first > least else []), *bounds[op]]
 
     # ---- sizes ----
 
@@ -339,7 +343,9 @@ class Following:
             if is_argument(leaf) and not self.alone:
                 self._dims[leaf] = self._of_argument(leaf, values)
             else:
-                self._dims[leaf] = self.sizes.found(values) if known else None
+                found = self._dims[leaf] = self.sizes.found(values) if known else None
+                if leaf.opaque and found is not None and not self._is_named(found):
+                    self.explain([leaf], values, found)
         return self._dims[leaf]
 
     def _of_argument(self, leaf: Leaf, values: tuple[int, ...]) -> Dim | None:
@@ -375,10 +381,48 @@ class Following:
         left, right = self._over(tree.left), self._over(tree.right)
         if left is None or right is None or tree.op not in _OVER_SIZES:
             return None
-        if tree.op in ("floordiv", "ceildiv", "mod") and isinstance(right, int) and right <= 0:
+        if tree.op in _DIVISIONS and isinstance(right, int) and right <= 0:
             return None
         op: Any = tree.op
         return make(op, left, right)
+
+
+def _last(tree: Tree, leaf: Leaf, known: Mapping[Leaf, int], number: int, least: int) -> int:
+    """The largest size for which the function is at most a number; the one before `least` if there
+    is none."""
+    low, high = least - 1, _MOST
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _at_most(tree, {**known, leaf: middle}, number):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _at_most(tree: Tree, values: Mapping[Leaf, int], number: int) -> bool:
+    try:
+        return evaluated(tree, values) <= number
+    except OverflowError:
+        return False
+
+
+def _divisors(dim: Dim) -> Iterator[Dim]:
+    """The divisors in a number that are known at the call."""
+    if isinstance(dim, Compound):
+        yield from (*_divisors(dim.lhs), *_divisors(dim.rhs))
+        if dim.op in _DIVISIONS and not isinstance(dim.rhs, int):
+            yield dim.rhs
+
+
+def _guarded(dim: Dim) -> Dim:
+    """A number whose divisors are not 0: calls like another recording may have a 0 there, and of a
+    condition all parts are evaluated."""
+    if not isinstance(dim, Compound):
+        return dim
+    left, right = _guarded(dim.lhs), _guarded(dim.rhs)
+    is_open = dim.op in _DIVISIONS and not isinstance(right, int)
+    return make(dim.op, left, maximum(right, 1) if is_open else right)
 
 
 def _is_pin(each: Compared) -> bool:

@@ -41,6 +41,8 @@ def form_of_made(name: str, of: Callable[[Any], Form | None], args: Any, named: 
         shape = listed(given or [named.get("size", ())])
         _ = [size >= 0 for size in shape]  # of a negative one PyTorch raises
         return compact(shape)
+    if name in _AS:
+        name, args = _AS[name], (args[0], of(args[1]).shape)  # type: ignore[union-attr]
     write = _WRITERS.get(name)
     form = of(args[0]) if write is not None or name in _KEEP else None
     if form is None or write is None:
@@ -54,12 +56,20 @@ def has_shape(form: Form, tensor: Any) -> bool:
 
 
 def fits(form: Form, tensor: Any) -> bool:
-    """Whether a tensor has these sizes, and these strides where they decide."""
-    steps = zip(tensor.shape, tensor.stride(), form.strides, strict=False)
-    return has_shape(form, tensor) and (
-        0 in tensor.shape
-        or all(size == 1 or known is None or step == plain(known) for size, step, known in steps)
+    """Whether a tensor has these sizes, and these strides where they are known.
+
+    Also where a size is 1, and no element moves: a host function may read the stride.
+    """
+    steps = zip(tensor.stride(), form.strides, strict=False)
+    return has_shape(form, tensor) and all(
+        known is None or step == plain(known) for step, known in steps
     )
+
+
+def _is(size: Any, number: int) -> bool:
+    """Whether a size is this number, by which strides do not count; then calls are compared for
+    it."""
+    return plain(size) == number and bool(size == number)
 
 
 def compact(shape: Sequence[Any]) -> Form:
@@ -81,7 +91,33 @@ def listed(given: Sequence[Any]) -> Sequence[Any]:
 def _is_compact(form: Form) -> bool:
     """Whether a tensor is compact; then calls are compared for it."""
     wanted = zip(form.shape, form.strides, compact(form.shape).strides, strict=True)
-    return all(plain(size) == 1 or step == known for size, step, known in wanted)
+    return all(_is(size, 1) or step == known for size, step, known in wanted)
+
+
+def _copied(form: Form, _: Sequence[Any]) -> Form:
+    """Of what is not compact a copy may keep the order of the dims, or not."""
+    if _is_compact(form):
+        return compact(form.shape)
+    return Form(form.shape, (None,) * len(form.shape))
+
+
+def _made_compact(form: Form, _: Sequence[Any]) -> Form:
+    """`contiguous`."""
+    return compact(form.shape)
+
+
+def form_of_elements(forms: Sequence[Form]) -> Form:
+    """The form of what a function of each element makes of tensors of these."""
+    shape = reduce(_broadcast, (form.shape for form in forms))
+    is_one = all(_is_compact(form) for form in forms)
+    return compact(shape) if is_one else Form(shape, (None,) * len(shape))
+
+
+def _broadcast(one: Sizes, other: Sizes) -> Sizes:
+    """The sizes of two tensors together: a 1 is repeated."""
+    rank = max(len(one), len(other))
+    pairs = zip(*((*[1] * (rank - len(each)), *each) for each in (one, other)), strict=True)
+    return tuple(b if not same(a, b) and a != b and a == 1 else a for a, b in pairs)
 
 
 def _viewed(form: Form, given: Sequence[Any]) -> Form:
@@ -251,8 +287,7 @@ _FACTORIES: Final = frozenset(
 )
 """Functions that make tensors of given sizes."""
 _KEEP: Final = frozenset(
-    "detach alias zero_ fill_ requires_grad_ data contiguous clone to float half bfloat16 double "
-    "copy_ add_ mul_ sub_ div_ view_as cuda cpu".split()
+    "detach alias zero_ fill_ requires_grad_ data copy_ add_ mul_ sub_ div_".split()
 )
 """Functions whose result has the sizes of their tensor."""
 _WRITERS: Final[dict[str, Callable[[Form, Sequence[Any]], Form | None]]] = {
@@ -275,9 +310,13 @@ _WRITERS: Final[dict[str, Callable[[Form, Sequence[Any]], Form | None]]] = {
     "select": _selected,
     "as_strided": _strided,
     "__getitem__": _indexed,
+    "contiguous": _made_compact,
+    **dict.fromkeys("clone to float half bfloat16 double cuda cpu".split(), _copied),
 }
-"""Views, with the form of each."""
-NUMBERS_KNOWN: Final = _FACTORIES | _KEEP | {*_WRITERS, "size", "stride"}
+"""Views and copies, with the form of each."""
+_AS: Final = {"view_as": "view", "reshape_as": "reshape", "expand_as": "expand"}
+"""Functions that take the sizes of another tensor."""
+NUMBERS_KNOWN: Final = _FACTORIES | _KEEP | {*_WRITERS, *_AS, "size", "stride"}
 """Functions that are known to make nothing else of numbers that they get."""
-KNOWN: Final = _FACTORIES | {*_WRITERS}
+KNOWN: Final = _FACTORIES | {*_WRITERS, *_AS}
 """Functions whose results have the sizes that are said, whatever these are."""

@@ -11,9 +11,11 @@ from typing import Any, Final
 from ferrule.frontends import packages
 from ferrule.frontends.triton.recorded.forms import product
 from ferrule.frontends.triton.recorded.log import is_of_triton
+from ferrule.frontends.triton.recorded.nodes import Tree
 from ferrule.frontends.triton.recorded.numbers.base import Number, plain
+from ferrule.frontends.triton.recorded.numbers.floats import Float
 from ferrule.frontends.triton.recorded.reading import Reading, tensors_in
-from ferrule.frontends.triton.recorded.shaping import is_contiguous, name_of, shaped
+from ferrule.frontends.triton.recorded.shaping import is_contiguous, name_of, shaped, taken
 from ferrule.frontends.triton.recorded.tensors import Shape, is_torch
 
 _READS: Final = {
@@ -60,7 +62,15 @@ def functions_watched(reading: Reading) -> Any:
         ) -> Any:
             reading.log.forgive(sys._getframe(1))
             given, named = plain(tuple(args)), plain(dict(kwargs or {}))
-            result = func(*given, **named)
+            number = _filled_with(name_of(func), args, kwargs or {})
+            reading.filling = _tree_of_float(number)
+            try:
+                result = func(*given, **named)
+            except Exception:  # who catches it decides by what was given
+                taken([*args, *(kwargs or {}).values()], reading)
+                raise
+            finally:
+                reading.filling = None
             if is_of_triton():  # as of a descriptor, which checks its tensor
                 return result
             return _noticed(torch, reading, func, (args, kwargs or {}), result)
@@ -95,10 +105,9 @@ def _noticed(torch: Any, reading: Reading, func: Any, given: Any, result: Any) -
     shaped(reading, name, args, kwargs, result)
     if name in _FILLED and is_torch(result):
         reading.shape(result, _sizes_of(reading, name, args, kwargs))
-    if name in _FILLED_WITH:
-        value = kwargs.get("fill_value", kwargs.get("value", args[-1] if args else None))
-        if isinstance(value, Number):  # what is written into memory is that of the recording
-            reading.hold(value)
+    value = _filled_with(name, args, kwargs)
+    if isinstance(value, Number) and _tree_of_float(value) is None:
+        reading.hold(value)  # what is written into memory is that of the recording
     if not is_torch(first):
         if name not in _FILLED and (_has_sizes(args) or _has_sizes(tuple(kwargs.values()))):
             reading.derive(tensors_in(result))
@@ -123,6 +132,18 @@ def _noticed(torch: Any, reading: Reading, func: Any, given: Any, result: Any) -
     elif name in _SHARES:  # who has the memory may write to it, and nobody sees that
         reading.share(first, name)
     return result
+
+
+def _filled_with(name: str, args: Any, kwargs: Any) -> Any:
+    """The number with which a function of this name fills a tensor."""
+    if name not in _FILLED_WITH:
+        return None
+    return kwargs.get("fill_value", kwargs.get("value", args[-1] if args else None))
+
+
+def _tree_of_float(value: Any) -> Tree | None:
+    """How a float was made that is followed."""
+    return value.as_float() if isinstance(value, Float) else None
 
 
 def _take_memory(reading: Reading, tensor: Any) -> None:

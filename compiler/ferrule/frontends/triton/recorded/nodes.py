@@ -17,13 +17,15 @@ class Leaf:
     """A size that a host function read: `kind` of the tensor, or argument, `of`; or an argument
     that is a float.
 
-    `unknown`: it follows from other sizes, nobody knows how.
+    `unknown`: it follows from other sizes, nobody knows how.  `opaque`: so it does, and who made it
+    took the numbers of these: what has its values explains it where it has them.
     """
 
     of: str
     kind: str
     axis: int = 0
     unknown: bool = False
+    opaque: bool = False
 
     def __str__(self) -> str:
         return f"{self.of}.{self.kind}[{self.axis}]" if self.kind else self.of
@@ -55,7 +57,7 @@ OPERATIONS: Final[dict[str, Callable[[int, int], int]]] = {
     "or": lambda a, b: a | b,
     "and": lambda a, b: a & b,
     "xor": lambda a, b: a ^ b,
-    "lshift": lambda a, b: a << b,
+    "lshift": lambda a, b: _shifted(a, b),
     "rshift": lambda a, b: a >> b,
     "pow": lambda a, b: int(a**b),
     "bit_length": lambda a, _: a.bit_length(),
@@ -64,6 +66,17 @@ OPERATIONS: Final[dict[str, Callable[[int, int], int]]] = {
 _DIVISIONS: Final = ("floordiv", "ceildiv")
 _GROWING: Final = ("add", "mul", "floordiv", "ceildiv", "rshift", "lshift")
 """Operations by a number of at least 0 whose result never shrinks where the left side grows."""
+
+
+_MOST_BITS: Final = 1 << 12
+
+
+def _shifted(value: int, bits: int) -> int:
+    """`value << bits`.  OverflowError for what has more bits than any number of a launch, which is
+    no reason to fill the memory."""
+    if value and bits > _MOST_BITS:
+        raise OverflowError(f"{value} << {bits}")
+    return value << bits
 
 
 def _smeared(value: int, bits: int) -> int:
@@ -153,7 +166,8 @@ def evaluated(tree: Tree, values: Mapping[Leaf, int]) -> int:
 
 
 def grows(tree: Tree, leaf: Leaf, known: Mapping[Leaf, int]) -> bool:
-    """Whether a number of this one size, beside known ones, never shrinks where the size grows."""
+    """Whether a number of this one size, beside known ones, never shrinks where the size grows, as
+    long as no number of `at_least_0` is negative."""
     if tree == leaf:
         return True
     if not isinstance(tree, Node) or not grows(tree.left, leaf, known):
@@ -164,6 +178,19 @@ def grows(tree: Tree, leaf: Leaf, known: Mapping[Leaf, int]) -> bool:
         return False
     by = evaluated(tree.right, known)
     return tree.op == "add" or by > 0 or (by == 0 and tree.op not in _DIVISIONS)
+
+
+def at_least_0(tree: Tree, leaf: Leaf) -> Iterator[Tree]:
+    """The numbers in one of `grows` that are no negative ones: the bits of -8 are those of 8, and a
+    shift by less than 0 is an error."""
+    if not isinstance(tree, Node) or all(each != leaf for each in leaves_of(tree)):
+        return
+    if tree.op in ("smear", "bit_length"):
+        yield tree.left
+    elif tree.op == "lshift":
+        yield tree.right
+    yield from at_least_0(tree.left, leaf)
+    yield from at_least_0(tree.right, leaf)
 
 
 def _shifts(tree: Node, leaf: Leaf, known: Mapping[Leaf, int]) -> bool:

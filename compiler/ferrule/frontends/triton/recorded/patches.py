@@ -177,12 +177,13 @@ def _without_cuda(undo: contextlib.ExitStack) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """How an operation of PyTorch wrote a tensor: into new memory, all of it with one number, or as
-    a computation."""
+    """How an operation of PyTorch wrote a tensor: into new memory, all of it with one number, which
+    `is_given`, or as a computation."""
 
     is_new: bool = False
     value: Any = None
     is_computed: bool = False
+    is_given: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +263,9 @@ def _written(name: str, args: tuple[Any, ...], *, is_new: bool) -> Written:
     if name in _ALLOCATES:
         return Written(is_new)
     if name in _FILLS or name in _FILLS_WITH:
-        value = _FILLS[name] if name in _FILLS else args[-1]
-        return Written(is_new, value) if not is_torch(value) else Written(is_new, is_computed=True)
+        given = name in _FILLS_WITH
+        value = args[-1] if given else _FILLS[name]
+        if is_torch(value):
+            return Written(is_new, is_computed=True)
+        return Written(is_new, value, is_given=given)
     return Written(is_new, is_computed=True)

@@ -43,6 +43,8 @@ class Reading:
     shared: dict[int, str] = field(default_factory=dict)
     forms: dict[int, Form | None] = field(default_factory=dict)
     whole: dict[int, Form] = field(default_factory=dict)
+    filling: Tree | None = None
+    """How the number was made with which a function fills a tensor now."""
     random: dict[int, str] = field(default_factory=dict)
     """Memory of random numbers, with the function of PyTorch that drew them."""
 
@@ -72,8 +74,9 @@ class Reading:
             return list(known)
         name = self.names.get(id(tensor)) or f"tensor {self._number(tensor)}"
         of, unknown = f"{name} of {len(values)}", self._is_unknown(tensor)
+        opaque = id(tensor) in self.forms
         return [
-            size_of(self.log, Leaf(of, kind, axis, unknown), int(value))
+            size_of(self.log, Leaf(of, kind, axis, unknown, opaque), int(value))
             for axis, value in enumerate(values)
         ]
 

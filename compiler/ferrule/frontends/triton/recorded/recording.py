@@ -18,6 +18,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.compiler.joining import overload
 from ferrule.frontends.triton.levels import Specialise
 from ferrule.frontends.triton.offline import architectures
 from ferrule.frontends.triton.recorded.calls import sizes_taken
@@ -31,7 +32,13 @@ from ferrule.frontends.triton.recorded.functions import functions_watched
 from ferrule.frontends.triton.recorded.hosts.drawn import asked_of_memory, states
 from ferrule.frontends.triton.recorded.hosts.host import Filled, Host
 from ferrule.frontends.triton.recorded.hosts.kept import caches_forgotten
-from ferrule.frontends.triton.recorded.hosts.parameters import Given, given_to, givens
+from ferrule.frontends.triton.recorded.hosts.parameters import (
+    Given,
+    given_to,
+    givens,
+    names_of_texts,
+    texts_of,
+)
 from ferrule.frontends.triton.recorded.launch import RecordedLaunch
 from ferrule.frontends.triton.recorded.patches import launches_told, operations_told
 from ferrule.frontends.triton.recorded.several import check_order, together
@@ -123,33 +130,57 @@ class Launches(Watching):
         launch takes has the recorded value in each call.  `fixed` names those that calls do not
         give, although what was recorded is not their default.
 
+        Recordings with other texts are functions of their own, among which a call's text chooses.
+
         Raises CompileError for a tensor that PyTorch computed, and for numbers and grids that
         follow from no size.
         """
         if results is not None:
             listed = results if isinstance(results, tuple | list) else [results]
             self._results = list(listed)
+        how = _How(target, name, doc, configs, general, specialize, prune, fixed, options)
+        groups = _by_texts((self, *others), fixed)
+        if len(groups) == 1:
+            return self._compile(others, how)
+        chosen = _general_of(groups, how)
+        several = [
+            first._compile(more, replace(how, general=each))
+            for (first, *more), each in zip(groups, chosen, strict=True)
+        ]
+        return overload(several)
+
+    def _names(self, others: Sequence[Launches], how: _How) -> list[str]:
+        """The names of what differs between recordings."""
+        first = self._whole(others, how)
+        first.covered()
+        return first.names
+
+    def _compile(self, others: Sequence[Launches], how: _How) -> Function:
+        """The function of recordings with the same texts."""
+        first = self._whole(others, how)
+        covered = first.covered()
+        check_general(how.general, first.names)
+        return self._whole(others, how, covered).function(how.doc, how.options)
+
+    def _whole(
+        self, others: Sequence[Launches], how: _How, covered: frozenset[Values] = frozenset()
+    ) -> Whole:
         recordings = (self, *others)
         hosts = [each._host() for each in recordings]
         several = [[launch._bound() for launch in each] for each in recordings]
         check_order(several)
-        sizes = general if isinstance(general, bool) else frozenset(general)
+        sizes = how.general if isinstance(how.general, bool) else frozenset(how.general)
         logs = [each._reading.log for each in recordings]
         fills = self._same_fills(others)
         is_called = all(each._called for each in recordings)
 
-        def whole(covered: frozenset[Values] = frozenset()) -> Whole:
-            launches = together(several, config_of, sizes, covered, logs=logs, is_called=is_called)
-            named = name or self._name or launches[0].kernel.name
-            return Whole(named, hosts, launches, fills, target, specialize, prune, fixed)
-
         def config_of(at: int) -> Any:
-            return (configs or {}).get(at, 0 if several[0][at].kernel.configs else None)
+            return (how.configs or {}).get(at, 0 if several[0][at].kernel.configs else None)
 
-        first = whole()
-        covered = first.covered()
-        check_general(general, first.names)
-        return whole(covered).function(doc, options)
+        launches = together(several, config_of, sizes, covered, logs=logs, is_called=is_called)
+        named = how.name or self._name or launches[0].kernel.name
+        more = how.target, how.specialize, how.prune, how.fixed
+        return Whole(named, hosts, launches, fills, *more)
 
     def _host(self) -> Host:
         results = self._results
@@ -188,19 +219,17 @@ class Launches(Watching):
         """The fills, which all recordings have.  CompileError for one that differs."""
         several = [each._used_fills() for each in (self, *others)]
         mine = several[0]
-        first = [(each.value, each.before) for each in mine]
         for filled in several[1:]:
-            other = [(each.value, each.before) for each in filled]
-            if repr(first) != repr(other):  # NaN is NaN
+            if [each.same for each in mine] != [each.same for each in filled]:
                 raise CompileError(
                     Diagnostic(
-                        f"one recording fills tensors with {[each for each, _ in first]}, another "
-                        f"with {[each for each, _ in other]}",
+                        f"one recording fills tensors with {[each.value for each in mine]}, "
+                        f"another with {[each.value for each in filled]}",
                         expected="the same numbers, before the same launches",
                     )
                 )
         together = zip(*several, strict=True)
-        return [replace(one, others=tuple(o.storage for o in more)) for one, *more in together]
+        return [replace(one, others=tuple(more)) for one, *more in together]
 
     def _used_fills(self) -> list[Filled]:
         """The fills of tensors that a launch takes, that are results, or the caller's."""
@@ -229,6 +258,39 @@ class Launches(Watching):
                         "…), where everything else is the caller's",
                     )
                 )
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    """How recordings are compiled: see `Launches.compile`."""
+
+    target: str | Sequence[str] | None
+    name: str | None
+    doc: str | None
+    configs: Mapping[int, Any] | None
+    general: General
+    specialize: Specialise
+    prune: bool
+    fixed: Sequence[str]
+    options: Any
+
+
+def _by_texts(recordings: Sequence[Launches], fixed: Sequence[str]) -> list[list[Launches]]:
+    """The recordings with the same texts together, in the order in which these come."""
+    names = names_of_texts([each._given for each in recordings]) - {*fixed}
+    found: dict[tuple[Any, ...], list[Launches]] = {}
+    for each in recordings:
+        found.setdefault(texts_of(each._given, names), []).append(each)
+    return [*found.values()]
+
+
+def _general_of(groups: Sequence[Sequence[Launches]], how: _How) -> list[General]:
+    """What `general` says of each group.  Raises CompileError for a name that none has."""
+    names = [first._names(more, how) for first, *more in groups]
+    check_general(how.general, [each for one in names for each in one])
+    if isinstance(how.general, bool):
+        return [how.general and bool(each) for each in names]
+    return [[each for each in how.general if each in one] for one in names]
 
 
 def _named(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

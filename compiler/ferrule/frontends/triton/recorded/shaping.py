@@ -8,6 +8,7 @@ function takes: they are the recorded ones.
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import chain
@@ -17,8 +18,8 @@ from ferrule.frontends.triton.recorded.forms import (
     KNOWN,
     NUMBERS_KNOWN,
     Form,
-    compact,
     fits,
+    form_of_elements,
     form_of_made,
     has_shape,
     is_left,
@@ -40,6 +41,41 @@ _OF_DIMS: Final = frozenset("permute transpose swapaxes swapdims unsqueeze squee
 """Views whose numbers name dims: another one is another view."""
 
 
+_NAMES: Final[dict[str, tuple[str, ...]]] = {
+    "narrow": ("dim", "start", "length"),
+    "select": ("dim", "index"),
+    "unflatten": ("dim", "sizes"),
+    "flatten": ("start_dim", "end_dim"),
+    "unsqueeze": ("dim",),
+    "squeeze": ("dim",),
+    "transpose": ("dim0", "dim1"),
+    "swapdims": ("dim0", "dim1"),
+    "swapaxes": ("axis0", "axis1"),
+    "permute": ("dims",),
+    "reshape": ("shape",),
+    "view": ("size",),
+    "expand": ("size",),
+    "as_strided": ("size", "stride", "storage_offset"),
+}
+"""The parameters of views behind the tensor, which is called `input`, or `self`."""
+_DEFAULTS: Final = {"start_dim": 0, "end_dim": -1}
+
+
+def placed(name: str, args: Sequence[Any], kwargs: Any) -> tuple[Sequence[Any], Any]:
+    """Arguments of a view with those by name at their places, as a form reads them."""
+    if name not in _NAMES or not kwargs:
+        return args, kwargs
+    left, found = dict(kwargs), list(args)
+    for own in ("input", "self"):
+        if not found and own in left:
+            found.append(left.pop(own))
+    for key in _NAMES[name][max(len(found) - 1, 0) :]:
+        if key not in left and (key not in _DEFAULTS or not left):
+            break
+        found.append(left.pop(key, _DEFAULTS.get(key)))
+    return tuple(found), left
+
+
 def name_of(func: Any) -> str:
     """The name of a function of PyTorch, or of the attribute that it gets."""
     name = getattr(func, "__name__", "")
@@ -48,6 +84,7 @@ def name_of(func: Any) -> str:
 
 def shaped(reading: Reading, name: str, args: Sequence[Any], kwargs: Any, result: Any) -> None:
     """Compares what decides the shape of a result, or a bool, for the call to come out the same."""
+    args, kwargs = placed(name, args, kwargs)
     given = list(tensors_in([*args, *kwargs.values()]))
     made = list(tensors_in(result))
     if name not in NUMBERS_KNOWN:  # as a custom operator, whose host function gets plain numbers
@@ -74,6 +111,9 @@ def _compare(reading: Reading, name: str, tensor: Any, args: Sequence[Any], kwar
         if name == "narrow" and len(args) == 4:
             size = reading.sizes(tensor, "shape", tensor.shape)[plain(args[1])]
             _ = args[3] >= 0, (size if plain(args[2]) < 0 else 0) + args[2] + args[3] <= size
+    elif name in ("view_as", "reshape_as"):
+        others = reading.sizes(args[1], "shape", args[1].shape)
+        _divided(reading.sizes(tensor, "shape", tensor.shape), [others])
     elif name in ("view", "reshape"):
         _divided(reading.sizes(tensor, "shape", tensor.shape), args[1:] or tuple(kwargs.values()))
     elif name == "unflatten" and len(args) == 3:
@@ -102,12 +142,20 @@ def _form(
         others = numbers_in([*args, *kwargs.values()])
         _hold(reading, *(each for each in others if not any(same(each, size) for size in of)))
         return Form(found.shape, (None,) * len(found.shape))
-    if is_torch(made) and name not in KNOWN:
-        for form in map(reading.form, given):
-            for one in (compact(form.shape), form):
-                if fits(one, made):  # as of functions of each element
-                    return one
+    if is_torch(made) and given and name not in KNOWN and _is_of_elements(name):
+        found = form_of_elements([*map(reading.form, given)])
+        return found if fits(found, made) else None
     return None
+
+
+def _is_of_elements(name: str) -> bool:
+    """Whether PyTorch says of a function that it computes each element of its tensors apart."""
+    torch = sys.modules["torch"]
+    word = name.strip("_")
+    found = (getattr(torch.ops.aten, each, None) for each in (word, word.removeprefix("r")))
+    packet: Any = next(filter(None, found), None)
+    several = (getattr(packet, each, None) for each in ("default", "Tensor", "self"))
+    return any(torch.Tag.pointwise in each.tags for each in several if each is not None)
 
 
 def is_contiguous(reading: Reading, tensor: Any) -> bool:
@@ -131,6 +179,11 @@ def _taken(reading: Reading, tensors: Sequence[Any], args: Sequence[Any], kwargs
     for each in (*chain(*sizes), *numbers_in([*args, *kwargs.values()])):
         if isinstance(each, Number):
             each.take()
+
+
+def taken(given: Sequence[Any], reading: Reading) -> None:
+    """All sizes and numbers that a function got."""
+    _taken(reading, [*tensors_in(given)], given, {})
 
 
 def numbers_in(value: Any) -> Iterator[Any]:

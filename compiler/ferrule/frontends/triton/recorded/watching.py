@@ -101,7 +101,8 @@ class Watching:
             self._reading.made.add(storage)
             self._makers.setdefault(storage, self._maker())
         if kind.value is not None and written.is_whole:
-            self._fills.append(Filled(storage, kind.value, len(self._launches)))
+            tree = self._reading.filling if kind.is_given else None
+            self._fills.append(Filled(storage, kind.value, len(self._launches), tree))
             self._reading.settle(storage)
         elif kind.is_computed or kind.value is not None:
             self._computed.setdefault(storage, operation)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import chain
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ferrule import specs
 from ferrule.compiler.building import build
@@ -34,7 +34,7 @@ from ferrule.frontends.triton.recorded.sizes import Sizes, Values
 from ferrule.frontends.triton.recorded.tensors import Recorded
 from ferrule.frontends.triton.recorded.together import Together
 from ferrule.frontends.triton.recorded.views import Free, example_of, tensor_over
-from ferrule.specs import Dim, NoneValue, Scalar, Signature, Tensor
+from ferrule.specs import Dim, NoneValue, Scalar, Signature, Tensor, symbols_of
 from ferrule.specs.conditions import FloatExpr, as_float
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.requirements import Requirement, is_of_sizes, kept
@@ -42,6 +42,11 @@ from ferrule.specs.requirements import Requirement, is_of_sizes, kept
 if TYPE_CHECKING:
     from ferrule.compiler.conventions.protocol import CallingConvention
     from ferrule.runtime import Function
+
+
+_NO_CHOICE: Final = (
+    "fe.overload does not choose by a float: decide in a function around it, or give a bool"
+)
 
 
 @dataclass(slots=True)
@@ -99,7 +104,8 @@ class Whole:
         signature, bounds = self._parameters()
         found = self.launches[0].following.requirements()
         requires = [each for each in found if is_of_sizes(each.condition)]
-        others = [Require(each.condition, each.message) for each in found if each not in requires]
+        floats = [each for each in found if each not in requires]
+        others = [Require(each.condition, f"{each.message}; {_NO_CHOICE}") for each in floats]
         return requiring(signature, [*bounds, *requires]), others
 
     def _parameters(self) -> tuple[Signature, list[Requirement]]:
@@ -226,9 +232,24 @@ class Whole:
         shape = self._dims(
             [host.trees[at] for host in self.hosts], [one.shape for one in each], what
         )
+        self._check_told(shape, what)
         tensor = Tensor(self._free_name(f"result_{at}"), shape, first.dtype)
         self._own_memory(tensor, each)
         return tensor
+
+    def _check_told(self, shape: Sequence[Dim], what: str) -> None:
+        """Raises CompileError for a result whose sizes are made of integers of a call: results are
+        allocated by the sizes of tensors."""
+        for dim in shape:
+            if any(symbol in self.sizes.numbers for symbol in symbols_of(dim)):
+                raise CompileError(
+                    Diagnostic(
+                        f"{what} has the size {dim}, which is an integer of the call",
+                        expected="sizes of tensors, or the same in all recordings",
+                        hint="make the result by torch.empty in a function around the host "
+                        "function, and give it as an argument",
+                    )
+                )
 
     def _shape(self, each: Sequence[Recorded], what: str) -> tuple[Dim, ...]:
         """The sizes of memory that the function allocates: as they were made, else by values."""
@@ -379,9 +400,35 @@ class Whole:
                     "argument of the host function"
                 )
             tensor = self._tensor(found[0], found[1].each)
-        for at, storage in enumerate(each.others, 1):
-            self._check_owner(at, storage, tensor, f"what is filled with {each.value}")
-        return filling(self.name, Fill(tensor, each.value), archs_of(self.target))
+        for at, other in enumerate(each.others, 1):
+            self._check_owner(at, other.storage, tensor, f"what is filled with {each.value}")
+        value = each.value if each.tree is None else self._filled_with(each, tensor)
+        if isinstance(value, float) and tensor.dtype.kind != "float":  # as PyTorch makes one of it
+            value = int(bool(value) if tensor.dtype.kind == "bool" else value)
+        return filling(self.name, Fill(tensor, value), archs_of(self.target))
+
+    def _filled_with(self, each: Filled, tensor: Tensor) -> int | float | FloatExpr:
+        """The number of a fill that was made of floats of the call."""
+        several = (each, *each.others)
+        trees, values = [one.tree for one in several], [float(one.value) for one in several]
+        following = self.launches[0].following
+        found = None
+        if tensor.dtype in (specs.Float64, specs.Float32, specs.Float16, specs.BFloat16):
+            found = following.real(trees, values)
+        if found is not None:
+            return found
+        what = f"what fills {tensor.name}"
+        following.pin(trees, values, what)
+        if len({*map(repr, values)}) > 1:
+            raise CompileError(
+                Diagnostic(
+                    f"{self.name}: {what} is {', '.join(map(repr, values))} in the recordings, "
+                    "which follows from no float of the call",
+                    expected="the same number in all recordings, or one that is made of arguments "
+                    "by + - * / and math.sqrt alone",
+                )
+            )
+        return each.value
 
     def _launch(self, launch: Together) -> CallingConvention:
         """The step of one launch: a kernel's arguments, over the tensors of the whole."""

@@ -44,10 +44,19 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """Memory that was filled with a number, in the recording, before the launch number `before`;
-    `others` is that of the same fill in the other recordings."""
+    """Memory that was filled with a number, in the recording, before the launch number `before`.
+
+    `tree` is how the number was made, of floats of the call; None for a constant.  `others` is the
+    same fill in the other recordings.
+    """
 
     storage: int
     value: int | float
     before: int
-    others: tuple[int, ...] = ()
+    tree: Tree | None = None
+    others: tuple[Filled, ...] = ()
+
+    @property
+    def same(self) -> tuple[str, int]:
+        """What is the same in all recordings."""
+        return repr(self.value) if self.tree is None else "a number of the call", self.before

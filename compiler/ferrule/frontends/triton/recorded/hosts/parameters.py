@@ -171,8 +171,11 @@ class Parameters:
         plain = [of_python(one.value) for one in each]
         if is_one and (first.name in self.fixed or not isinstance(plain[0], _PLAIN)):
             return
-        if not is_one and not _are_told(plain):
+        is_object = not any(map(_has_equality, plain))
+        if not is_one and (not _are_told(plain) or (is_object and first.name in self.fixed)):
             return
+        if not is_one and is_object:
+            self._refuse_objects(first)
         others = [_of(one.value) for one in each if not is_same(one.value, first.value)]
         another = f" in one recording and {others[0]} in another" if others else ""
         raise CompileError(
@@ -183,6 +186,19 @@ class Parameters:
                 "same in all recordings",
                 hint="compile recordings of each value, and join them with fe.overload; or record "
                 f"a function around it that has no {first.name}",
+            )
+        )
+
+    def _refuse_objects(self, first: Given) -> None:
+        raise CompileError(
+            Diagnostic(
+                f"{self.function}: {first.name} is another {type(first.value).__name__} in each "
+                "recording, whose class has no equality: what the host function reads of it may "
+                "differ",
+                expected="the same object in all recordings, or one of a class with __eq__, as a "
+                "dataclass",
+                hint=f"compile(…, fixed=[{first.name!r}]) says that calls do what was recorded "
+                "with any of these objects",
             )
         )
 
@@ -214,6 +230,22 @@ class Parameters:
         param = Scalar(name, dtype, default if type(default) is type(values[0]) else REQUIRED)
         self.following.choose(param, values)
         return param
+
+
+def texts_of(given: Sequence[Given], names: Collection[str]) -> tuple[Any, ...]:
+    """The texts among the values of these parameters, or None, in their order."""
+    return tuple(of_python(each.value) for each in given if each.name in names)
+
+
+def names_of_texts(several: Sequence[Sequence[Given]]) -> set[str]:
+    """The parameters that are texts, or None in some recordings, and not the same in all."""
+    found = set()
+    for each in zip(*several, strict=False):
+        values = [of_python(one.value) for one in each]
+        kinds = {type(value) for value in values}
+        if str in kinds and kinds <= {str, type(None)} and len({*values}) > 1:
+            found.add(each[0].name)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,15 +308,23 @@ def is_same(value: Any, other: Any) -> bool:
 
 
 def _are_told(values: Sequence[Any]) -> bool:
-    """Whether it says something that these are unequal.  Objects of a class of Python without an
-    equality are other ones in each recording, such as the context of a function of autograd; and
-    tensors are told as tensors."""
-    kinds: set[Any] = {type(value) for value in values}
+    """Whether it says something that these are unequal.  The context of a function of autograd is
+    another one in each recording, and says nothing; tensors are told as tensors."""
     if any(is_torch(each) for value in values for each in _parts(value)):
         return False
-    return len(kinds) > 1 or any(
-        kind.__eq__ is not object.__eq__ or not kind.__flags__ & _OF_PYTHON for kind in kinds
-    )
+    return not all(map(_is_context, values))
+
+
+def _is_context(value: Any) -> bool:
+    """Whether this is the context of a function of autograd."""
+    return any(each.__module__ == "torch.autograd.function" for each in type(value).__mro__)
+
+
+def _has_equality(value: Any) -> bool:
+    """Whether a value can be told from others of its class.  One of a class of Python without an
+    equality is no other one because it is another object."""
+    kind: Any = type(value)
+    return kind.__eq__ is not object.__eq__ or not kind.__flags__ & _OF_PYTHON
 
 
 def _parts(value: Any) -> Iterator[Any]:

@@ -120,12 +120,12 @@ def combined(op: str, left: Any, right: Any, log: Log) -> Any:
 
 def root(own: Callable[..., float], value: Number) -> Any:
     """`math.sqrt`, which `own` is, of a number that is followed."""
-    result, tree = own(value.number), value.as_float()
+    tree = value.as_float()
     if tree is None:
         value.take()
-        return result
-    compared(value.log, "lt", tree, Real.of(0.0), False)
-    return Float(result, Node("fsqrt", tree, 0), value.log)
+        return own(value.number)
+    compared(value.log, "lt", tree, Real.of(0.0), value.number < 0)
+    return Float(own(value.number), Node("fsqrt", tree, 0), value.log)
 
 
 def compared(log: Log, op: str, left: Tree, right: Tree, outcome: bool) -> None:

@@ -41,12 +41,14 @@ def overload(functions: Sequence[Function], name: str | None = None) -> Function
 
 def _key(name: str, origins: Sequence[CompiledOrigin | RestoredOrigin]) -> Key:
     """The key of several functions as one, which are all the cache's."""
-    from ferrule.language.cachekeys.compilations import key_of_several
+    from ferrule.compiler.cache.keys import joined as joined_keys
+    from ferrule.compiler.cache.toolchain import toolchain
 
     keys = [origin.key for origin in origins if origin.key is not None]
     if len(keys) < len(origins):
         raise Uncacheable("it joins functions that the cache does not keep")
-    return key_of_several(name, keys)
+    named = {f"#{position}": key for position, key in enumerate(keys)}
+    return joined_keys(name, named, {"how they are joined": b"", **toolchain()})
 
 
 def _origin(position: int, function: Any) -> CompiledOrigin | RestoredOrigin:

@@ -1,0 +1,201 @@
+"""Host functions whose numbers a recording must not explain by what they were by chance: each call
+that is taken gets what the host function gives."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+from cuda_device import FakeCuda
+from triton_launcher import tensor
+
+import ferrule as fe
+from ferrule.frontends import triton as frontend
+
+pytestmark = [pytest.mark.needs_cc, pytest.mark.needs_torch]
+
+HOW: Any = {"target": "sm_90a", "specialize": [{}], "general": True}
+Call = tuple[tuple[int, int], tuple[int, ...]]
+"""The sizes of a tensor and the integers of a call."""
+
+
+@pytest.fixture
+def hosts() -> ModuleType:
+    """Kernels."""
+    pytest.importorskip("torch")
+    return pytest.importorskip("emulated_recordings")
+
+
+def torch() -> Any:
+    """PyTorch."""
+    return pytest.importorskip("torch")
+
+
+def attempted(of: Callable[[], int], other: int) -> int:
+    """A number, or another one where PyTorch, or Python, raises."""
+    try:
+        return of()
+    except (RuntimeError, ArithmeticError, ValueError, IndexError):
+        return other
+
+
+Of = Callable[..., Any]
+OF: dict[str, tuple[Of, tuple[Call, Call], list[Call]]] = {
+    "view, of -1 or a number": (
+        lambda x, d: x.view(d, x.shape[1]).shape[0],
+        (((6, 20), (-1,)), ((9, 35), (9,))),
+        [((6, 20), (9,)), ((9, 35), (-1,)), ((7, 20), (-1,)), ((7, 20), (7,)), ((7, 20), (9,))],
+    ),
+    "bits of a negative number": (
+        lambda x, d: 5 if d.bit_length() <= 1 else 6,
+        (((6, 20), (0,)), ((6, 20), (1,))),
+        [((6, 20), (-6,)), ((6, 20), (-1,)), ((6, 20), (1,)), ((6, 20), (7,))],
+    ),
+    "bits of a difference": (
+        lambda x: 3 if (x.shape[0] - 5).bit_length() <= 2 else 4,
+        (((7, 20), ()), ((6, 20), ())),
+        [((n, 20), ()) for n in (1, 2, 4, 5, 6, 8, 9, 20)],
+    ),
+    "a shift by much": (
+        lambda x: 3 if 1 << x.shape[0] > 100 else 4,
+        (((7, 20), ()), ((9, 20), ())),
+        [((n, 20), ()) for n in (1, 7, 8, 5000)],
+    ),
+    "a part of meshgrid": (
+        lambda x: torch().meshgrid(x[0, :4], x[0, :2], indexing="ij")[0].shape[0],
+        (((3, 4), ()), ((3, 2), ())),
+        [((3, 6), ()), ((3, 3), ()), ((4, 4), ())],
+    ),
+    "the last part of split": (
+        lambda x: torch().split(x, 8)[-1].shape[0],
+        (((3, 4), ()), ((6, 4), ())),
+        [((12, 4), ()), ((5, 4), ()), ((8, 4), ())],
+    ),
+    "the last part of split, by a number": (
+        lambda x, k: torch().split(x, k, dim=0)[-1].shape[0],
+        (((2, 4), (8, )), ((3, 4), (9,))),
+        [((n, 4), (k,)) for n in (2, 3, 5) for k in (2, 8, 9)],
+    ),
+    "a sum that repeats a row": (
+        lambda x: (x + torch().zeros(1, 4)).shape[0] + (x[:, :1] + x).shape[1],
+        (((1, 4), ()), ((6, 4), ())),
+        [((3, 4), ()), ((2, 4), ())],
+    ),
+    "one of two that is repeated": (
+        lambda x: (x[0] + x[:, 0]).shape[0],
+        (((1, 4), ()), ((1, 6), ())),
+        [((1, 5), ()), ((5, 1), ()), ((3, 3), ())],
+    ),
+    "view_as": (
+        lambda x, k: x.view_as(torch().zeros(k, 4)).shape[0],
+        (((2, 4), (2,)), ((3, 4), (3,))),
+        [((4, 2), (2,)), ((2, 6), (3,)), ((4, 4), (4,)), ((4, 4), (2,))],
+    ),
+    "expand_as": (
+        lambda x, k: x[:1].expand_as(torch().zeros(k, x.shape[1])).shape[0],
+        (((2, 4), (1,)), ((3, 6), (3,))),
+        [((2, 5), (k,)) for k in (0, 1, 2, 3, 4)],
+    ),
+    "the stride of one row": (
+        lambda x: x.t().contiguous().stride(0),
+        (((2, 6), ()), ((4, 5), ())),
+        [((3, 6), ()), ((2, 6), ()), ((1, 5), ()), ((4, 7), ())],
+    ),
+    "the stride of one column": (
+        lambda x: x[:, : x.shape[0] // 9].t().contiguous().stride(0),
+        (((9, 6), ()), ((11, 5), ())),
+        [((17, 6), ()), ((18, 6), ()), ((20, 7), ())],
+    ),
+    "narrow by names": (
+        lambda x, k: torch().narrow(x, dim=0, start=k, length=k).shape[0],
+        (((12, 4), (3,)), ((8, 4), (4,))),
+        [((2, 4), (3,)), ((7, 4), (3,)), ((5, 4), (3,)), ((8, 4), (3,)), ((7, 4), (4,))],
+    ),
+    "flatten by names": (
+        lambda x, k: x.view(k, -1, x.shape[1]).flatten(end_dim=1).shape[0],
+        (((4, 2), (1,)), ((6, 3), (1,))),
+        [((n, 3), (k,)) for n in (4, 6, 9) for k in (1, 2, 3)],
+    ),
+    "unflatten by names": (
+        lambda x, k: x.unflatten(sizes=(k, -1), dim=0).shape[1],
+        (((4, 2), (2,)), ((6, 3), (3,))),
+        [((n, 3), (k,)) for n in (4, 6, 9) for k in (1, 2, 3)],
+    ),
+    "an error of PyTorch": (
+        lambda x, k: attempted(lambda: x.reshape(k, -1).shape[1], 7),
+        (((6, 1), (4,)), ((9, 1), (2,))),
+        [((n, 1), (k,)) for n in (6, 8, 9) for k in (1, 2, 4)],
+    ),
+    "an error of a size": (
+        lambda x, k: attempted(lambda: torch().empty(k, 2).shape[0], 7),
+        (((6, 1), (-4,)), ((9, 1), (-2,))),
+        [((6, 1), (k,)) for k in (-3, -1, 0, 1, 2)],
+    ),
+    "an error of a shift": (
+        lambda x, k: attempted(lambda: x.shape[0] << k, 7),
+        (((6, 1), (-4,)), ((9, 1), (-2,))),
+        [((6, 1), (k,)) for k in (-3, -1, 0, 1, 2)],
+    ),
+    "a quotient, or none": (
+        lambda x, k: x.shape[0] // k if k else x.shape[0],
+        (((6, 1), (0,)), ((9, 1), (1,))),
+        [((n, 1), (k,)) for n in (6, 9) for k in (-3, -1, 1, 2)],
+    ),
+    "a decision by a quotient, or none": (
+        lambda x, k: (5 if x.shape[0] // k > 2 else 6) if k else 5,
+        (((6, 1), (0,)), ((9, 1), (3,))),
+        [((n, 1), (k,)) for n in (6, 9) for k in (-3, -1, 1, 2)],
+    ),
+}  # fmt: skip
+
+
+def recorded(host: Callable[..., None], call: Call) -> frontend.Launches:
+    shape, more = call
+    with frontend.recording() as launches:
+        launches.call(host, torch().zeros(shape), *more)
+    return launches
+
+
+def number(gpu: FakeCuda) -> int:
+    """The number that the kernel got."""
+    (launch,) = gpu.launches()
+    given = [each for each in launch.parameters[2:] if len(each) in (4, 8)]
+    return int.from_bytes(given[0], "little", signed=True)
+
+
+@pytest.mark.parametrize("name", OF)
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_a_call_gets_what_the_host_function_gives(
+    gpu: FakeCuda, hosts: ModuleType, name: str, is_turned: bool
+) -> None:
+    of, several, calls = OF[name]
+
+    def host(x: Any, *more: int) -> None:
+        hosts.squares[(1,)](x, x, of(x, *more), 40, BLOCK=64)
+
+    first, other = (recorded(host, each) for each in (several[::-1] if is_turned else several))
+    function = first.compile(other, **HOW)
+    taken = set()
+    for shape, more in itertools.chain(several, calls):
+        gpu.clear()
+        try:
+            function(tensor(*shape)[0], *more)
+        except ValueError:
+            continue
+        assert number(gpu) == of(torch().zeros(shape), *more), (shape, more)
+        taken.add((shape, more))
+    assert {*several} <= taken
+
+
+def test_a_size_that_is_an_integer_is_no_size_of_a_result(hosts: ModuleType) -> None:
+    def host(x: Any, k: int) -> Any:
+        out = torch().empty(k, 3)
+        hosts.squares[(k,)](x, out, 3, 40, BLOCK=64)
+        return out
+
+    one, other = (recorded(host, ((6, 20), (k,))) for k in (4, 6))
+    with pytest.raises(fe.CompileError, match=r"host: result 0 has the size k, .*\n.*\n.*empty"):
+        one.compile(other, target="sm_90a")
