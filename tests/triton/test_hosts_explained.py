@@ -199,3 +199,27 @@ def test_a_size_that_is_an_integer_is_no_size_of_a_result(hosts: ModuleType) -> 
     one, other = (recorded(host, ((6, 20), (k,))) for k in (4, 6))
     with pytest.raises(fe.CompileError, match=r"host: result 0 has the size k, .*\n.*\n.*empty"):
         one.compile(other, target="sm_90a")
+
+
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_arguments_that_are_made_inside_of_the_recording_are_compared(
+    gpu: FakeCuda, hosts: ModuleType, is_inside: bool
+) -> None:
+    """Of their sizes each recording has one, and a call another."""
+
+    def host(x: Any) -> None:
+        rows, n = x.shape
+        hosts.squares[(rows,)](x, x, n, 40, BLOCK=64, num_warps=8 if n > 48 else 4)
+
+    launches = []
+    for rows, n in ((3, 20), (5, 30)):
+        x = torch().zeros(rows, n)
+        with frontend.recording() as found:
+            host(torch().zeros(rows, n) if is_inside else x)
+        launches.append(found[0])
+    function = launches[0].compile(launches[1], **HOW)
+    x, y = tensor(4, 48)[0], tensor(4, 49)[0]
+    function(x, x)
+    assert gpu.launches()[0].block[0] == 4 * 32
+    with pytest.raises(ValueError, match="a recording has no other case"):
+        function(y, y)

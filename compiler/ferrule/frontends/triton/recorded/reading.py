@@ -43,6 +43,9 @@ class Reading:
     shared: dict[int, str] = field(default_factory=dict)
     forms: dict[int, Form | None] = field(default_factory=dict)
     whole: dict[int, Form] = field(default_factory=dict)
+    body: set[int] = field(default_factory=set)
+    """Memory that the body of the `with` made: if nothing says how, its sizes are those of another
+    call, as of an argument."""
     filling: Tree | None = None
     """How the number was made with which a function fills a tensor now."""
     random: dict[int, str] = field(default_factory=dict)
@@ -98,6 +101,8 @@ class Reading:
         known = form if form is not None and fits(form, tensor) else None
         if known is None and (id(tensor) in self.names or id(tensor) in self.forms):
             return  # a function that gives its tensor back
+        if known is not None and self._is_argument(tensor, known):
+            return
         self.forms[id(tensor)] = known
         if known is not None and _storage(tensor) in self.made:
             self.whole.setdefault(_storage(tensor), known)
@@ -117,7 +122,13 @@ class Reading:
             id(tensor) not in self.names
             and id(tensor) not in self.forms
             and _storage(tensor) in self.made
+            and _storage(tensor) not in self.body
         )
+
+    def _is_argument(self, tensor: Any, form: Form) -> bool:
+        """Whether the body made it with plain sizes, as one makes an argument."""
+        is_plain = not any(isinstance(each, Number) for each in form.shape)
+        return is_plain and _storage(tensor) in self.body
 
     def _number(self, tensor: Any) -> int:
         if id(tensor) not in self.others:

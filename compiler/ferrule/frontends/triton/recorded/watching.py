@@ -99,7 +99,10 @@ class Watching:
         storage = written.storage
         if kind.is_new:
             self._reading.made.add(storage)
-            self._makers.setdefault(storage, self._maker())
+            maker = self._maker()
+            self._makers.setdefault(storage, maker)
+            if maker is None and not self._called:
+                self._reading.body.add(storage)
         if kind.value is not None and written.is_whole:
             tree = self._reading.filling if kind.is_given else None
             self._fills.append(Filled(storage, kind.value, len(self._launches), tree))
