@@ -91,7 +91,7 @@ def filled(to, n, value, BLOCK):  # type: ignore[no-untyped-def]
     tl.store(to + at, tl.full([BLOCK], number, to.dtype.element_ty), mask=at < n)
 
 
-def _kernel(of: FunctionType) -> Any:
+def _kernel(of: Any) -> Any:
     language = packages.load("triton.language", "triton")
     function = FunctionType(of.__code__, {**globals(), "tl": language}, of.__name__)
     if "value" in of.__code__.co_varnames:
