@@ -128,7 +128,7 @@ def _values(name: str, row: ScalarOp) -> Iterator[str]:
         function = getattr(row, column)
         if (function is not None) != bool(kinds):
             yield f"it needs {'a' if kinds else 'no'} value of {column}"
-        elif not all(_computes(name, kind, row) for kind in kinds):
+        elif not all(_computes(name, kind, function) for kind in kinds):
             yield f"its value of {column} is another one"
 
 
@@ -149,8 +149,10 @@ def _dtypes(kind: Kind) -> tuple[specs.DType, ...]:
     return tuple(d for d in specs.ALL_DTYPES if d.kind == kind and d.bits in (8, 16, 32, 64))
 
 
-def _computes(name: str, kind: Kind, row: ScalarOp) -> bool:
-    """Whether the row's value is what the operator means, in every width of integers."""
+@cache
+def _computes(name: str, kind: Kind, function: Callable[..., Any]) -> bool:
+    """Whether the value of a row is what the operator means, in every width of integers."""
+    row = ScalarOp((kind,), integers=function, floats=function)
     for dtype in _dtypes(kind):
         width = dtype.bits
         given = samples(kind, count_of(name), width)
