@@ -22,6 +22,7 @@ from ferrule.language.faces.threads import (
     shuffle_sync_down,
     shuffle_sync_up,
     sync_threads,
+    thread_idx,
     warp_idx,
 )
 from ferrule.language.faces.vectors import ReductionOp, where
@@ -70,6 +71,12 @@ def initial_like(initial: Any, like: Any) -> Any:
 
 def _combined(op: Any, x: Any, y: Any) -> Any:
     return result_like(_FUNCTIONS.get(op, op)(x, y), x)
+
+
+def _thread() -> Any:
+    """The thread's number in its block, counted along x first."""
+    (x, y, z), (width, height, _) = thread_idx(), block_dim()
+    return (z * height + y) * width + x
 
 
 def _block_size() -> Any:
@@ -166,7 +173,7 @@ def _through_memory(val: Any, op: Any) -> Any:
     Reads and writes have no conditions, so CPUs without masks have vectors, too.
     """
     lane, size = lane_idx(), _block_size()
-    thread = warp_idx() * 32 + lane
+    thread = _thread()  # `warp * 32 + lane` has masks, behind which LLVM sees no neighbours
     values = places_of_threads(form_of(val))
     values[thread] = val
     sync_threads()

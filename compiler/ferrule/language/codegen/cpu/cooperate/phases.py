@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import field, replace
 
 from ferrule.compiler.cuda.limits import MAX_THREADS
-from ferrule.language.codegen.cpu.cooperate import exchanges, spread, strided
+from ferrule.language.codegen.cpu.cooperate import exchanges, guarded, spread, strided
 from ferrule.language.codegen.cpu.cooperate.cutting import Copies, Cut, Open
 from ferrule.language.codegen.cpu.cooperate.frames import Frames
 from ferrule.language.codegen.cpu.cooperate.kept import Guard, Slot, Values
@@ -58,7 +58,8 @@ def split(kernel: ops.Function, *, flat: bool = False, threads: int = MAX_THREAD
     except Divergent:
         return None
     cut = Cut(kernel.name, uniform, Numbering(flat=flat))
-    return _Splitter(cut, spread.found(kernel), spread.pitch(threads)).split(kernel.body)
+    many = threads >= guarded.FEWEST
+    return _Splitter(cut, spread.found(kernel), spread.pitch(threads), many).split(kernel.body)
 
 
 @dataclass(slots=True)
@@ -68,6 +69,7 @@ class _Splitter:
     cut: Cut
     spread: frozenset[ops.Value]
     pitch: int
+    many: bool
     iterations: list[tuple[int, int, tuple[ops.Value, ...]]] = field(default_factory=list)
     """For each loop the first and the last phase of its body, and the values that it carries in
     slots."""
@@ -107,6 +109,8 @@ class _Splitter:
 
     def region(self, region: ops.Region, into: Open) -> None:
         """Cuts the ops of a region."""
+        uniform, makers = self.cut.uniform, self.cut.makers
+        pieces = guarded.find(region, uniform, makers) if self.many else {}
         for op in region.ops:
             match op:
                 case ops.Check() if op in self.cut.uniform.hoisted:
@@ -124,6 +128,8 @@ class _Splitter:
                     exchanges.matrix_op(self.cut, op, into)
                 case ops.If() if self.cut.uniform.in_frame(op):
                     self.branch(op, into)
+                case ops.If() if op in pieces:
+                    self.piece(op, pieces[op], into)
                 case ops.For() | ops.While() if self.cut.uniform.in_frame(op):
                     self.loop(op, into)
                 case ops.For() if form := strided.find(op, self.cut.uniform, self.cut.makers):
@@ -163,6 +169,20 @@ class _Splitter:
             for done, side in zip(sides, (op.then, op.otherwise), strict=True)
         )
         into.done.append(ops.If(_chosen(op.results, kept), op.condition, then, otherwise))
+
+    def piece(self, op: ops.If, shared: Sequence[bool], into: Open) -> None:
+        """A guard of accesses; `shared`: whether a result has the slot of the value before."""
+        slots, kept = self.cut.slots, Copies()
+        for result, value, share in zip(op.results, op.otherwise.yields, shared, strict=True):
+            if share:
+                slots[result] = slots[value]
+            else:
+                kept.append((self.cut.slot(result), value))
+        into.pending += op.otherwise.ops
+        self.cut.flush(into, kept)
+        inner = Open((*into.guards, (op.condition, True)), pending=[*op.then.ops])
+        self.cut.flush(inner, self.cut.moves(op.results, op.then.yields))
+        into.done += inner.done
 
     def loop(self, op: ops.For | ops.While, into: Open) -> None:
         """A loop that is uniform; values that it carries per thread are in slots."""

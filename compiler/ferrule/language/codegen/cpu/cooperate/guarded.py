@@ -1,0 +1,89 @@
+"""Accesses that have a guard each, as those of a row that may end early.
+
+    for thread:                              for thread below min(T, n): total[thread] += a[thread]
+        if thread < n: total += a[thread]    for thread below min(T, n - T):
+        if T + thread < n:                       total[thread] += a[T + thread]
+            total += a[T + thread]
+
+On the left a vector of threads reads by a mask wherever the row could end, on the right each loop
+ends with the row, and nothing is masked.  So each guard becomes a phase.  Each thread does the same
+operations in the same order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+from ferrule.language.codegen.facts.uniform import Uniform, needs
+from ferrule.language.ir import ops
+from ferrule.language.ir.walk import is_plain
+from ferrule.specs import DType, Int32, Int64
+
+FEWEST: Final = 64
+"""The number of threads below which loops of their own take longer than masks."""
+
+_ORDERS: Final = ("lt", "le", "gt", "ge")
+
+Pieces = dict[ops.Op, tuple[bool, ...]]
+"""The guards, and for each of their results whether it can have the place of the value that threads
+keep that do not pass: nothing else reads that one, and a guard before gave it."""
+
+
+def find(region: ops.Region, uniform: Uniform, makers: Mapping[ops.Value, ops.Op]) -> Pieces:
+    """The guards of a region that become phases: none if it has one alone."""
+    found = [op for op in region.ops if _is_piece(op, uniform, makers)]
+    if len(found) < 2:
+        return {}
+    readers = Counter(value for op in region.ops for value in _read(op))
+    readers.update(region.yields)
+    given = {result for op in found for result in op.results}
+    return {
+        op: tuple(value in given and readers[value] == 1 for value in op.otherwise.yields)
+        for op in found
+    }
+
+
+def _is_piece(op: ops.Op, uniform: Uniform, makers: Mapping[ops.Value, ops.Op]) -> bool:
+    """Whether a branch is a guard of accesses of which the threads that pass are side by side."""
+    if not isinstance(op, ops.If) or uniform.in_frame(op):
+        return False
+    kept = all(isinstance(result.type, DType) for result in op.results)
+    if not kept or not all(map(is_plain, op.otherwise.ops)) or not _is_end(op, uniform, makers):
+        return False
+    simple = all(is_plain(each) or isinstance(each, (ops.Load, ops.Store)) for each in op.then.ops)
+    return simple and any(map(_accesses, op.then.ops))
+
+
+def _is_end(op: ops.If, uniform: Uniform, makers: Mapping[ops.Value, ops.Op]) -> bool:
+    """Whether a condition is that a place along the threads is before, or behind, another one that
+    is the same for all."""
+    condition = makers.get(op.condition)
+    if not isinstance(condition, ops.Compare) or condition.op not in _ORDERS:
+        return False
+    pairs = (condition.lhs, condition.rhs), (condition.rhs, condition.lhs)
+    return any(end in uniform and _grows(place, uniform, makers) for place, end in pairs)
+
+
+def _grows(value: ops.Value, uniform: Uniform, makers: Mapping[ops.Value, ops.Op]) -> bool:
+    """Whether a value is the thread's x plus what is the same for all threads."""
+    match makers.get(value):
+        case ops.Special(_, "thread_idx", 0):
+            return True
+        case ops.Cast(result, inner) if result.type in (Int32, Int64):
+            return _grows(inner, uniform, makers)
+        case ops.Binary(_, "add", lhs, rhs):
+            pairs = ((lhs, rhs), (rhs, lhs))
+            return any(other in uniform and _grows(x, uniform, makers) for x, other in pairs)
+    return False
+
+
+def _accesses(op: ops.Op) -> bool:
+    """Whether an op reads or writes memory that is not the thread's own."""
+    return isinstance(op, (ops.Load, ops.Store)) and not op.tensor.tensor.is_own
+
+
+def _read(op: ops.Op) -> set[ops.Value]:
+    """The values that an op reads, also inside of it."""
+    return set(needs(ops.Region((op,))))
