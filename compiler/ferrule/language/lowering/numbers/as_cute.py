@@ -2,8 +2,9 @@
 
 As CuTe DSL 4.8.1 computes them: `%` of run-time numbers and vectors is the remainder of a division
 towards zero, with the sign of the dividend, as in C, although `//` rounds down; that of typed
-constants is Python's.  `+`, `//`, `%` and `<<` of two Booleans are Booleans: whether the number is
-not 0.
+constants is Python's.  Arithmetic of two Booleans at run time gives a Boolean: whether the number
+is not 0.  `**` computes in 32 bits at least, and in float64 where one operand is a float and one
+has 64 bits.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.numbers.coercion import convert, is_complex
-from ferrule.language.values import Number
-from ferrule.specs import Boolean, Compound, Dim, Float32, Float64, Numeric, Sym
+from ferrule.language.promotion import promote_as_cute
+from ferrule.language.values import Number, Vector
+from ferrule.specs import Boolean, Compound, Dim, DType, Float32, Float64, Int32, Numeric, Sym
 
 
 def arithmetic(low: Lowering, name: ops.BinaryOp, left: Any, right: Any, node: ast.AST) -> Any:
@@ -36,10 +38,18 @@ def _of_booleans(low: Lowering, left: Any, right: Any, found: Number, node: ast.
     return found
 
 
+def dtype_of_power(base: Any, exponent: Any) -> DType | None:
+    """The dtype that CuTe DSL computes `base ** exponent` in; None where the operators say it."""
+    dtypes = [x.dtype for x in (base, exponent) if isinstance(x, (Number, Vector, Numeric))]
+    if not isinstance(base, (Number, Vector, Numeric)) or any(d.kind == "complex" for d in dtypes):
+        return None
+    if any(dtype.kind == "float" for dtype in dtypes) or isinstance(exponent, float):
+        return Float64 if any(dtype.bits == 64 for dtype in dtypes) else Float32
+    return Int32 if base.dtype is Boolean else promote_as_cute(base.dtype, Int32)
+
+
 def _is_boolean(value: Any) -> bool:
-    if isinstance(value, (Number, Numeric)):
-        return value.dtype is Boolean
-    return isinstance(value, bool)
+    return isinstance(value, (Number, Numeric)) and value.dtype is Boolean
 
 
 def _remainder(low: Lowering, left: Any, right: Any, node: ast.AST) -> Number:

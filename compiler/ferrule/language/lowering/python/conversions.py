@@ -14,7 +14,16 @@ from ferrule.language.lowering.numbers import coercion, scalars, typed_constants
 from ferrule.language.lowering.tensors import whole_tensors
 from ferrule.language.promotion import stores_implicitly
 from ferrule.language.values import RUN_TIME, ComplexNumber, Number, Vector, Whole, is_run_time
-from ferrule.specs import Boolean, DType, Float64, Int64, Numeric, TFloat32
+from ferrule.specs import (
+    Boolean,
+    DType,
+    Float8E4M3FN,
+    Float8E5M2,
+    Float64,
+    Int64,
+    Numeric,
+    TFloat32,
+)
 
 
 def convert_to(
@@ -68,6 +77,8 @@ def _converted(
 ) -> Any:
     if dtype.kind == "complex" or _is_complex(value):
         return _complex(low, dtype, value, node)
+    # CuTe DSL converts to floats of 8 bits by PTX's `satfinite`.
+    saturate |= low.is_as_cute and dtype in (Float8E4M3FN, Float8E5M2)
     if isinstance(value, RUN_TIME):
         _require_scalar(low, dtype, node)
         return whole_tensors.lift(

@@ -31,7 +31,9 @@ from ferrule.language.values import (
 from ferrule.specs import Boolean, Int32, Numeric
 from ferrule.specs.expr import make
 
-AS_CUTE: Final[frozenset[ops.BinaryOp]] = frozenset(("add", "floordiv", "mod", "shl"))
+AS_CUTE: Final[frozenset[ops.BinaryOp]] = frozenset(
+    ("add", "sub", "mul", "floordiv", "mod", "shl", "shr")
+)
 """Operators with other results in functions that follow CuTe DSL; see `numbers.as_cute`."""
 SCALARS: Final[frozenset[type]] = frozenset((Number, int, float, bool))
 """Classes for which operators need no special case: no whole tensors, and no user's classes."""
