@@ -33,7 +33,8 @@ keep that do not pass: nothing else reads that one, and a guard before gave it."
 
 def find(region: ops.Region, uniform: Uniform, makers: Mapping[ops.Value, ops.Op]) -> Pieces:
     """The guards of a region that become phases: none if it has one alone."""
-    found = [op for op in region.ops if _is_piece(op, uniform, makers)]
+    branches = (op for op in region.ops if isinstance(op, ops.If))
+    found = [op for op in branches if _is_piece(op, uniform, makers)]
     if len(found) < 2:
         return {}
     readers = Counter(value for op in region.ops for value in _read(op))
@@ -45,9 +46,9 @@ def find(region: ops.Region, uniform: Uniform, makers: Mapping[ops.Value, ops.Op
     }
 
 
-def _is_piece(op: ops.Op, uniform: Uniform, makers: Mapping[ops.Value, ops.Op]) -> bool:
+def _is_piece(op: ops.If, uniform: Uniform, makers: Mapping[ops.Value, ops.Op]) -> bool:
     """Whether a branch is a guard of accesses of which the threads that pass are side by side."""
-    if not isinstance(op, ops.If) or uniform.in_frame(op):
+    if uniform.in_frame(op):
         return False
     kept = all(isinstance(result.type, DType) for result in op.results)
     if not kept or not all(map(is_plain, op.otherwise.ops)) or not _is_end(op, uniform, makers):
