@@ -41,14 +41,19 @@ def overload(functions: Sequence[Function], name: str | None = None) -> Function
 
 def _key(name: str, origins: Sequence[CompiledOrigin | RestoredOrigin]) -> Key:
     """The key of several functions as one, which are all the cache's."""
-    from ferrule.compiler.cache.keys import joined as joined_keys
-    from ferrule.compiler.cache.toolchain import toolchain
-
     keys = [origin.key for origin in origins if origin.key is not None]
     if len(keys) < len(origins):
         raise Uncacheable("it joins functions that the cache does not keep")
+    return key_of_several(name, keys)
+
+
+def key_of_several(name: str, keys: Sequence[Key], how: str = "") -> Key:
+    """The key of a function that is made of several compilations."""
+    from ferrule.compiler.cache.keys import joined as joined_keys
+    from ferrule.compiler.cache.toolchain import toolchain
+
     named = {f"#{position}": key for position, key in enumerate(keys)}
-    return joined_keys(name, named, {"how they are joined": b"", **toolchain()})
+    return joined_keys(name, named, {"how they are joined": how.encode(), **toolchain()})
 
 
 def _origin(position: int, function: Any) -> CompiledOrigin | RestoredOrigin:

@@ -129,7 +129,7 @@ def _wanted_each(
 ) -> Wanted:
     """The compilation of one function for all combinations of free dtypes."""
     from ferrule.compiler.cache.through import Wanted
-    from ferrule.language.cachekeys.compilations import key_of_several
+    from ferrule.compiler.joining import key_of_several
 
     choices = list(free.choices())
     jobs = []

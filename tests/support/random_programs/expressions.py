@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeVar
+from typing import Final
 
 from ferrule.specs import Boolean, DType, Float32, Int32
 from random_programs.choices import Choices
 from random_programs.indices import masked
 from random_programs.promotion import promoted
-
-T = TypeVar("T")
 
 ARITHMETIC: Final = ("+", "-", "*")
 INTEGRAL: Final = ("//", "%", "//", "%", "&", "|", "^", "<<", ">>")

@@ -172,8 +172,8 @@ _NEEDED: Final = MappingProxyType(
 )
 """The versions of PTX that LLVM text needs, where they are newer than those below."""
 _SINCE_100: Final = MappingProxyType(dict.fromkeys(("sm_100", "sm_100a", "sm_101", "sm_101a"), 86))
-"""The oldest versions of PTX that know these; those that know the others from sm_100 on have all
-that is asked for here."""
+"""The version in which PTX first had each of these.  Architectures from sm_100 on that are not here
+came later, with versions that have everything asked for here."""
 
 
 def features(

@@ -88,8 +88,10 @@ class _Warp:
         return make_layout(((4, 8), shape), stride=((w * rows, 1), stride))
 
 
-def _require(op: object, given: tuple[Any, ...], known: dict[Any, Any], shape: Any) -> None:
-    """Refuses dtypes and shapes that there is no instruction for."""
+def _require(op: Any, given: tuple[Any, ...], known: dict[Any, Any]) -> None:
+    """Makes the shape a tuple, and refuses dtypes and shapes that there is no instruction for."""
+    shape = tuple(op.shape_mnk)
+    object.__setattr__(op, "shape_mnk", shape)
     if given not in known:
         texts = (", ".join(getattr(each, "name", str(each)) for each in row) for row in known)
         named = ", ".join(getattr(each, "name", repr(each)) for each in given)
@@ -123,8 +125,7 @@ class MmaF16BF16Op(_Warp):
     shape_mnk: Any
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape_mnk", tuple(self.shape_mnk))
-        _require(self, (self.ab_dtype, self.acc_dtype), _HALVES, self.shape_mnk)
+        _require(self, (self.ab_dtype, self.acc_dtype), _HALVES)
 
     @property
     def dtypes(self) -> tuple[DType, DType, DType]:
@@ -139,8 +140,7 @@ class MmaTF32Op(_Warp):
     shape_mnk: Any = (16, 8, 8)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape_mnk", tuple(self.shape_mnk))
-        _require(self, (TFloat32, Float32), _TF32, self.shape_mnk)
+        _require(self, (TFloat32, Float32), _TF32)
 
     @property
     def dtypes(self) -> tuple[DType, DType, DType]:
@@ -161,8 +161,7 @@ class MmaFP8Op(_Warp):
     b_dtype: Any = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape_mnk", tuple(self.shape_mnk))
-        _require(self, self.dtypes, _FP8, self.shape_mnk)
+        _require(self, self.dtypes, _FP8)
 
     @property
     def dtypes(self) -> tuple[DType, DType, DType]:
@@ -180,8 +179,7 @@ class MmaI8Op(_Warp):
     shape_mnk: Any = (16, 8, 32)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape_mnk", tuple(self.shape_mnk))
-        _require(self, (self.a_dtype, self.b_dtype, Int32), _BYTES, self.shape_mnk)
+        _require(self, (self.a_dtype, self.b_dtype, Int32), _BYTES)
 
     @property
     def dtypes(self) -> tuple[DType, DType, DType]:

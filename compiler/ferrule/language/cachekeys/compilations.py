@@ -15,9 +15,9 @@ from weakref import WeakKeyDictionary
 
 from ferrule.compiler.cache import settings
 from ferrule.compiler.cache.encoding import PLAIN, Encoder, named
-from ferrule.compiler.cache.keys import Key, Uncacheable, joined, key_of
+from ferrule.compiler.cache.keys import Key, Uncacheable, key_of
 from ferrule.compiler.cache.through import COUNTS, MEMORY, Wanted, log
-from ferrule.compiler.cache.toolchain import parts_of, toolchain
+from ferrule.compiler.cache.toolchain import parts_of
 from ferrule.compiler.options import Options
 from ferrule.language.cachekeys.walk import Walk
 from ferrule.language.dependencies.witness import Witness
@@ -56,12 +56,6 @@ def _key(job: Job, witness: Witness | None) -> Key:
     walk.add("the classes of the arguments", [(list(p), c) for p, c in examples.classes.items()])
     parts = {**walk.finish(), **parts_of(options)}
     return key_of(named(job.function), parts)
-
-
-def key_of_several(name: str, keys: Sequence[Key], how: str = "") -> Key:
-    """The key of a function that is made of several compilations."""
-    named = {f"#{position}": key for position, key in enumerate(keys)}
-    return joined(name, named, {"how they are joined": how.encode(), **toolchain()})
 
 
 Asked: TypeAlias = "tuple[object, ...]"

@@ -181,7 +181,7 @@ def grows(tree: Tree, leaf: Leaf, known: Mapping[Leaf, int]) -> bool:
 
 
 def at_least_0(tree: Tree, leaf: Leaf) -> Iterator[Tree]:
-    """The numbers in one of `grows` that are no negative ones: the bits of -8 are those of 8, and a
+    """The numbers in a tree of `grows` that must not be negative: -8 has as many bits as 8, and a
     shift by less than 0 is an error."""
     if not isinstance(tree, Node) or all(each != leaf for each in leaves_of(tree)):
         return

@@ -44,8 +44,8 @@ class Reading:
     forms: dict[int, Form | None] = field(default_factory=dict)
     whole: dict[int, Form] = field(default_factory=dict)
     body: set[int] = field(default_factory=set)
-    """Memory that the body of the `with` made: if nothing says how, its sizes are those of another
-    call, as of an argument."""
+    """Memory that the body of the `with` made.  If nothing says how, each call has sizes of its own
+    for it, as for an argument."""
     filling: Tree | None = None
     """How the number was made with which a function fills a tensor now."""
     random: dict[int, str] = field(default_factory=dict)

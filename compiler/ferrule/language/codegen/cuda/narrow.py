@@ -14,12 +14,14 @@ from llvmlite import ir
 
 from ferrule.compiler import halves
 from ferrule.compiler.cuda import archs
+from ferrule.language.codegen.cuda.nvvm import EIGHT_BITS
 from ferrule.language.ir import ops
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import F32, I8, I16, I32
-from ferrule.specs import DType, Float8E4M3FN, Float8E5M2, Float16, Float32
+from ferrule.specs import Float16, Float32
 
-_WORDS: Final[dict[DType, str]] = {Float8E4M3FN: "e4m3x2", Float8E5M2: "e5m2x2"}
+_WORDS: Final = {dtype: f"{word}x2" for dtype, word in EIGHT_BITS.items()}
+"""PTX's names of pairs."""
 # Ada has the first instructions for conversions of floats of 8 bits (PTX ISA, `cvt`).
 _LEAST: Final = 89
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.language.codegen.cuda.nvvm import CONTROLS
+from ferrule.language.codegen.cuda.nvvm import CONTROLS, EIGHT_BITS
 from ferrule.language.codegen.functions.lowering import EmitOp, FunctionLowering
 from ferrule.language.faces.tensor_cores import SharedMatrix
 from ferrule.language.ir import ops, tensor_cores
@@ -24,8 +24,7 @@ _WORDS: Final = {
     "float16": "f16",
     "bfloat16": "bf16",
     "tfloat32": "tf32",
-    "float8_e4m3fn": "e4m3",
-    "float8_e5m2": "e5m2",
+    **{dtype.name: word for dtype, word in EIGHT_BITS.items()},
     "int8": "s8",
     "uint8": "u8",
     "float32": "f32",

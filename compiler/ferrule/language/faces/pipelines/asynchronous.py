@@ -132,11 +132,11 @@ class PipelineAsync(_Pipeline):
 
 
 @dataclass(frozen=True)
-class PipelineCpAsync(_Pipeline):
+class PipelineCpAsync(PipelineAsync):
     """A pipeline whose producers are threads that copy with `cp_async` or `CopyG2SOp`.
 
     A thread commits a stage behind its copies to it, goes on, and arrives when they are there.
-    Consumers are as those of `PipelineAsync`.
+    Consumers do what those of `PipelineAsync` do.
     """
 
     @staticmethod
@@ -149,22 +149,18 @@ class PipelineCpAsync(_Pipeline):
         defer_sync: bool = False,
     ) -> PipelineCpAsync:
         """As `PipelineAsync.create`."""
-        _make_barriers(barrier_storage, num_stages, producer_group.count, consumer_group.count)
-        if const_expr(not defer_sync):
-            sync_threads()
-        return PipelineCpAsync(barrier_storage, num_stages)
-
-    def producer_acquire(self, state: PipelineState, try_acquire_token: Any = None) -> None:
-        """Waits until the stage is empty; not if `producer_try_acquire` has said so."""
-        _wait(self._empty(state), state.phase, try_acquire_token)
+        made = PipelineAsync.create(
+            num_stages=num_stages,
+            producer_group=producer_group,
+            consumer_group=consumer_group,
+            barrier_storage=barrier_storage,
+            defer_sync=defer_sync,
+        )
+        return PipelineCpAsync(made.barriers, made.num_stages)
 
     def producer_commit(self, state: PipelineState) -> None:
         """Says that this thread's copies so far fill the stage, as soon as they are there."""
         cp_async_mbarrier_arrive_noinc(self.barriers + state.index)
-
-    def consumer_release(self, state: PipelineState) -> None:
-        """Says that this thread has read the stage."""
-        mbarrier_arrive(self._empty(state))
 
 
 @dataclass(frozen=True)

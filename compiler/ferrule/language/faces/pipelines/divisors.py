@@ -23,8 +23,8 @@ _HELD = (specs.Int32, specs.Int16, specs.Int8, specs.Uint16, specs.Uint8, specs.
 
 
 class FastDivmodDivisor:
-    """An Int32 from 1 on, by which Int32 are divided without a division: `n // d`, `n % d` and
-    `divmod(n, d)` are those of Python's integers.
+    """An Int32 from 1 on that divides Int32 without a division: `n // d`, `n % d` and
+    `divmod(n, d)` give what Python's integers give.
 
     A host function makes it, which is where it divides, and hands it to kernels, alone or in a
     dataclass; `divisor` is the number.  A call in which it is below 1 is a ValueError.

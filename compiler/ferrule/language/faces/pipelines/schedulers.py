@@ -52,36 +52,18 @@ class PersistentTileSchedulerParams:
         return self.cluster_shape_mnk[0], self.cluster_shape_mnk[1], count
 
 
-@dataclass(frozen=True)
-class StaticPersistentRuntimeTileScheduler:
-    """Each cluster of the grid takes every so-manieth tile, of which there are as many as the
-    program finds: `is_valid_tile` is always true, and the program ends the loop.
-
-    A tile is that of a cluster: its coordinates are clusters along m and n, the third is 0.  With
-    `inner_mode=1` neighbours lie along n, with 0 along m, and go beyond the problem there.
-    `numbers` are in the thread's registers: that of the tile, and the count of those before it.
-    """
+class _Scheduler:
+    """What schedulers have in common: `step` tiles lie between those of a cluster, and `numbers`,
+    in the thread's registers, are the number of the tile, and how many came before it."""
 
     params: PersistentTileSchedulerParams
     step: Any
-    inner_mode: int
     numbers: Any
 
     @staticmethod
     def get_grid_shape(params: PersistentTileSchedulerParams, max_active_clusters: Any) -> Any:
         """The grid of a launch; see `PersistentTileSchedulerParams.get_grid_shape`."""
         return params.get_grid_shape(max_active_clusters)
-
-    @staticmethod
-    def create(
-        params: PersistentTileSchedulerParams, block_idx: Any, grid_dim: Any, inner_mode: int = 1
-    ) -> StaticPersistentRuntimeTileScheduler:
-        """The scheduler of a block, with `arch.block_idx()` and `arch.grid_dim()`."""
-        static_assert(inner_mode in (0, 1), "the inner_mode is 0, along m, or 1, along n")
-        numbers = make_fragment(2, Int32)
-        numbers[0] = block_idx[2]
-        numbers[1] = 0
-        return StaticPersistentRuntimeTileScheduler(params, grid_dim[2], inner_mode, numbers)
 
     @property
     def num_tiles_executed(self) -> Any:
@@ -94,10 +76,7 @@ class StaticPersistentRuntimeTileScheduler:
 
     def get_current_work(self) -> WorkTileInfo:
         """The current tile."""
-        number, inner = self.numbers[0], Int32(self.params.clusters[self.inner_mode])
-        near, far = number % inner, number // inner
-        m, n = (near, far) if self.inner_mode == 0 else (far, near)
-        return WorkTileInfo((m, n, Int32(0)), Boolean(True))
+        raise NotImplementedError
 
     def advance_to_next_work(self, *, advance_count: int = 1) -> None:
         """Goes on to the next tile of this block."""
@@ -105,12 +84,48 @@ class StaticPersistentRuntimeTileScheduler:
         self.numbers[1] = self.numbers[1] + 1
 
 
-@dataclass(frozen=True)
-class StaticPersistentTileScheduler:
-    """Each cluster of the grid takes every so-manieth tile, in the order of the parameters.
+def _first_numbers(block_idx: Any) -> Any:
+    """The numbers of the first tile of a block."""
+    numbers = make_fragment(2, Int32)
+    numbers[0] = block_idx[2]
+    numbers[1] = 0
+    return numbers
 
-    `numbers` are in the thread's registers: the number of the tile, and of those before it.
+
+@dataclass(frozen=True)
+class StaticPersistentRuntimeTileScheduler(_Scheduler):
+    """Each cluster of the grid takes every so-manieth tile, of which there are as many as the
+    program finds: `is_valid_tile` is always true, and the program ends the loop.
+
+    A tile is that of a cluster: its coordinates are clusters along m and n, the third is 0.  With
+    `inner_mode=1` neighbours lie along n, with 0 along m, and go beyond the problem there.
     """
+
+    params: PersistentTileSchedulerParams
+    step: Any
+    inner_mode: int
+    numbers: Any
+
+    @staticmethod
+    def create(
+        params: PersistentTileSchedulerParams, block_idx: Any, grid_dim: Any, inner_mode: int = 1
+    ) -> StaticPersistentRuntimeTileScheduler:
+        """The scheduler of a block, with `arch.block_idx()` and `arch.grid_dim()`."""
+        static_assert(inner_mode in (0, 1), "the inner_mode is 0, along m, or 1, along n")
+        numbers = _first_numbers(block_idx)
+        return StaticPersistentRuntimeTileScheduler(params, grid_dim[2], inner_mode, numbers)
+
+    def get_current_work(self) -> WorkTileInfo:
+        """The current tile."""
+        number, inner = self.numbers[0], Int32(self.params.clusters[self.inner_mode])
+        near, far = number % inner, number // inner
+        m, n = (near, far) if self.inner_mode == 0 else (far, near)
+        return WorkTileInfo((m, n, Int32(0)), Boolean(True))
+
+
+@dataclass(frozen=True)
+class StaticPersistentTileScheduler(_Scheduler):
+    """Each cluster of the grid takes every so-manieth tile, in the order of the parameters."""
 
     params: PersistentTileSchedulerParams
     step: Any
@@ -118,29 +133,13 @@ class StaticPersistentTileScheduler:
     numbers: Any
 
     @staticmethod
-    def get_grid_shape(params: PersistentTileSchedulerParams, max_active_clusters: Any) -> Any:
-        """The grid of a launch; see `PersistentTileSchedulerParams.get_grid_shape`."""
-        return params.get_grid_shape(max_active_clusters)
-
-    @staticmethod
     def create(
         params: PersistentTileSchedulerParams, block_idx: Any, grid_dim: Any
     ) -> StaticPersistentTileScheduler:
         """The scheduler of a block, with `arch.block_idx()` and `arch.grid_dim()`."""
-        numbers = make_fragment(2, Int32)
-        numbers[0] = block_idx[2]
-        numbers[1] = 0
+        numbers = _first_numbers(block_idx)
         place = block_idx[0], block_idx[1]
         return StaticPersistentTileScheduler(params, grid_dim[2], place, numbers)
-
-    @property
-    def num_tiles_executed(self) -> Any:
-        """The tiles before the current one, an Int32."""
-        return self.numbers[1]
-
-    def initial_work_tile_info(self) -> WorkTileInfo:
-        """The first tile."""
-        return self.get_current_work()
 
     def get_current_work(self) -> WorkTileInfo:
         """The current tile."""
@@ -174,8 +173,3 @@ class StaticPersistentTileScheduler:
         width = min(s, wide - band * s)
         rest = number % (long * s)
         return rest // width, band * s + rest % width
-
-    def advance_to_next_work(self, *, advance_count: int = 1) -> None:
-        """Goes on to the next tile of this block."""
-        self.numbers[0] = self.numbers[0] + advance_count * self.step
-        self.numbers[1] = self.numbers[1] + 1

@@ -10,10 +10,10 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.python import operators
-from ferrule.language.lowering.tensors.whole_tensors import lift
+from ferrule.language.lowering.python.conversions import convert_to
 from ferrule.language.promotion import weak
 from ferrule.language.values import Number, Vector, Whole
-from ferrule.specs import DType, Numeric
+from ferrule.specs import Numeric
 
 _MAX_PRODUCTS: Final = 4
 """Up to this exponent, products are as exact as the function, and faster."""
@@ -24,10 +24,12 @@ def power(low: Lowering, base: Any, exponent: Any, node: ast.AST) -> Any:
 
     Integers accept constant exponents from 0 on, and wrap; anything else is computed with floats.
     """
+    call = ast.copy_location(ast.Call(ast.Constant(None), [], []), node)
     if low.is_as_cute:
         from ferrule.language.lowering.numbers import as_cute  # other functions need it not
 
-        base = _in(low, base, as_cute.dtype_of_power(base, exponent), node)
+        dtype = as_cute.dtype_of_power(base, exponent)
+        base = base if dtype is None else convert_to(low, dtype, [base], {}, call)
     known = coercion.plain(exponent)
     if isinstance(exponent, Numeric) and _is_integer(base):
         known = exponent.value
@@ -42,21 +44,9 @@ def power(low: Lowering, base: Any, exponent: Any, node: ast.AST) -> Any:
             expected="a constant exponent of 0 or more, or floats",
             hint="convert the base, fe.Float32(x) ** n",
         )
-    call = ast.copy_location(ast.Call(ast.Constant(None), [], []), node)
     from ferrule.language.lowering.python.mathematics import TABLE
 
     return TABLE[maths.pow](low, [base, exponent], {}, call)
-
-
-def _in(low: Lowering, base: Any, dtype: DType | None, node: ast.AST) -> Any:
-    """The base in a dtype, if one is given."""
-    if dtype is None or base.dtype is dtype:
-        return base
-    if isinstance(base, Numeric):
-        return dtype(base.value)
-    return lift(
-        low, (base,), node, lambda x: coercion.convert(low, coercion.as_number(low, x, node), dtype)
-    )
 
 
 def _is_integer(value: Any) -> bool:

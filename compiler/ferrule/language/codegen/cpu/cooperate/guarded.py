@@ -1,4 +1,4 @@
-"""Accesses that have a guard each, as those of a row that may end early.
+"""Accesses with one guard each: threads read a row in parts, and the row may end in any of them.
 
     for thread:                              for thread below min(T, n): total[thread] += a[thread]
         if thread < n: total += a[thread]    for thread below min(T, n - T):
@@ -27,8 +27,9 @@ FEWEST: Final = 64
 _ORDERS: Final = ("lt", "le", "gt", "ge")
 
 Pieces = dict[ops.Op, tuple[bool, ...]]
-"""The guards, and for each of their results whether it can have the place of the value that threads
-keep that do not pass: nothing else reads that one, and a guard before gave it."""
+"""The guards.  For each result of one: whether it can share the slot of the value that a thread
+keeps where the guard fails.  It can if an earlier guard gave that value, and nothing else reads
+it."""
 
 
 def find(region: ops.Region, uniform: Uniform, makers: Mapping[ops.Value, ops.Op]) -> Pieces:
@@ -47,7 +48,7 @@ def find(region: ops.Region, uniform: Uniform, makers: Mapping[ops.Value, ops.Op
 
 
 def _is_piece(op: ops.If, uniform: Uniform, makers: Mapping[ops.Value, ops.Op]) -> bool:
-    """Whether a branch is a guard of accesses of which the threads that pass are side by side."""
+    """Whether a branch guards accesses, and neighbouring threads pass it."""
     if uniform.in_frame(op):
         return False
     kept = all(isinstance(result.type, DType) for result in op.results)
@@ -58,8 +59,7 @@ def _is_piece(op: ops.If, uniform: Uniform, makers: Mapping[ops.Value, ops.Op]) 
 
 
 def _is_end(op: ops.If, uniform: Uniform, makers: Mapping[ops.Value, ops.Op]) -> bool:
-    """Whether a condition is that a place along the threads is before, or behind, another one that
-    is the same for all."""
+    """Whether a condition compares a place that grows with the thread with one that all share."""
     condition = makers.get(op.condition)
     if not isinstance(condition, ops.Compare) or condition.op not in _ORDERS:
         return False

@@ -76,7 +76,8 @@ def _copy(
 
 
 def _converted(b: Builder, dtype: DType, value: ops.Value) -> ops.Value:
-    """The value in a dtype, in simple ops: what expands those of floats of 8 bits has run."""
+    """The value in a dtype.  Conversions of floats of 8 bits are expanded here, since the pass that
+    expands them has run."""
     if value.type is dtype:
         return value
     cast = ops.Cast(ops.Value(dtype, "wide"), value)
