@@ -25,6 +25,8 @@ LEVELS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 _X86_64: Final = {
     **{name: name for name in (*_LEVEL_4, "adx", "aes", "avx512ifma", "gfni", "vaes")},
+    # Linux's own names, as in /proc/cpuinfo: Prescott's new instructions, advanced bit
+    # manipulation.
     "sse3": "pni",
     "sse4.1": "sse4_1",
     "sse4.2": "sse4_2",

@@ -228,6 +228,7 @@ def _define_allocate(emitter: Emitter, size: ir.Function, block: ir.Function) ->
         prototype, slot, values = function.args
         before = emitter.load(slot, PTR, name="before")
         with emitter.if_then(emitter.not_(emitter.is_null(before)), likely=False):
+            # The slot is empty from here on, also where the new tensor cannot be made.
             emitter.store(emitter.null(), slot)
             emitter.call("TVMFFIObjectDecRef", [before])
         bytes_ = emitter.call(size, [prototype], "bytes")

@@ -183,11 +183,13 @@ def _define_elements_fit(emitter: Emitter) -> None:
             is_object = emitter.icmp("sge", index, first)
             bit = emitter.select(is_object, build.sub(index, first), index)
             known = emitter.select(is_object, objects, kinds)
+            # 64 is the index of the first object, and the number of bits of a mask as well.
             known = emitter.select(emitter.icmp("ult", bit, first), known, emitter.const_i64(0))
             shifted = build.lshr(known, build.and_(bit, emitter.const_i64(63)))
             with emitter.if_then(_lacks(emitter, shifted, 1), likely=False):
                 emitter.ret(no)
             above = build.sub(index, emitter.const_i64(TypeIndex.INT))
+            # INT and BOOL follow each other, and FLOAT them.
             is_number = emitter.icmp("ule", above, emitter.const_i64(1))
             number = emitter.load_field(element, ANY, "v_int64")
             low, high = emitter.icmp("slt", number, smallest), emitter.icmp("sgt", number, largest)
@@ -313,6 +315,8 @@ def _define_set_field(emitter: Emitter) -> None:
             end_if_failed(emitter, emitter.call_pointer(setter, _GETTER, [address, item]))
             emitter.ret(_status(Status.DONE))
         given = emitter.alloca(ANY, 2, name="given")
+        # A setter that is a function takes the address of the field and the value (tvm-ffi's
+        # c_api.h).
         emitter.store_field(given, ANY, "head", emitter.const_i64(TypeIndex.OPAQUE_PTR))
         emitter.store_field(given, ANY, "v_ptr", address)
         value = emitter.index(given, ANY, 1)
@@ -368,6 +372,7 @@ def _end_if_changed(emitter: Emitter, item: ir.Value, fresh: ir.Value) -> None:
 
 def _is_infinite(emitter: Emitter, bits: ir.Value) -> ir.Value:
     magnitude = emitter.builder.shl(bits, emitter.const_i64(1))
+    # Without the sign all bits of the exponent are set and none of the fraction, which a NaN has.
     return emitter.icmp("eq", magnitude, emitter.const_i64(0x7FF << 53))
 
 
@@ -408,6 +413,7 @@ def _is_derived(emitter: Emitter, index: ir.Value, wanted: ir.Value) -> None:
     with emitter.if_then(emitter.not_(deeper)):
         emitter.ret(ir.Constant(I1, 0))
     ancestors = emitter.load_field(info, TYPE_INFO, "type_ancestors")
+    # The list begins with the root: at this depth is the only ancestor that the type can be.
     at = emitter.index(ancestors, PTR, emitter.builder.sext(depth, I64))
     ancestor = emitter.load_field(emitter.load(at, PTR), TYPE_INFO, "type_index")
     emitter.ret(emitter.icmp("eq", ancestor, wanted))

@@ -41,6 +41,7 @@ _RTLD_LAZY: Final = 1
 _RTLD_NOLOAD: Final = 4
 _READY: Final = 1
 _PATH_SIZE: Final = 4096
+# The flags stand far before: behind a number, a name of at most 64 bytes, and six short fields.
 _STAT_SIZE: Final = 512
 _FLAGS_FIELD: Final = 7
 _FORKED: Final = 0x40

@@ -193,6 +193,7 @@ def _possible(emitter: Emitter, job: ir.Value, caller: ir.Value, team: ir.Value)
             with all_made:
                 b.atomic_rmw("xchg", place, word, "monotonic")
             with fewer:
+                # Later launches do not ask for more than there can be.
                 e.store_field(state, STATE, "wanted", made)
 
 
@@ -265,6 +266,8 @@ def _define_work(emitter: Emitter) -> None:
         first = b.add(e.load_field(job, JOB, "base"), piece)
         count = e.load_field(job, JOB, "count")
         failed = b.load_atomic(e.field_ptr(job, JOB, "failed"), "monotonic", 8, typ=I64)
+        # As long as none has failed, `failed` is the number of blocks, so this is the end of the
+        # work, too.
         e.cond_branch(e.icmp("slt", piece, failed), run, end)
         e.at(run)
         last = _least(e, b.add(first, size), count)
@@ -277,7 +280,7 @@ def _define_work(emitter: Emitter) -> None:
         me, caller = call_found(e, state, "pthread_self", []), e.load_field(job, JOB, "caller")
         with e.if_then(e.icmp("eq", me, caller)):
             ended = _own(e, "signals", SIGNALS_TYPE, state)
-            failures.append((e.const_i64(-1), ended, b.block))
+            failures.append((e.const_i64(-1), ended, b.block))  # before all pieces: it counts
             e.cond_branch(e.icmp("eq", ended, e.const_i32(DONE)), ran, fail, LIKELY)
         e.branch(ran)
         e.at(ran)
@@ -330,6 +333,7 @@ def _define_piece(emitter: Emitter) -> None:
 def _blocks_in(emitter: Emitter, time: int, each: ir.Value, most: ir.Value) -> ir.Value:
     """The number of blocks of `each` nanoseconds that end within some time, at most `most`."""
     b = emitter.builder
+    # A time of 0 makes this infinite: then the limit is less, and is taken.
     timed, limit = b.fdiv(_float(time), each), b.sitofp(most, _FLOAT)
     return b.fptosi(b.select(b.fcmp_ordered("<", timed, limit), timed, limit), I64)
 

@@ -213,6 +213,7 @@ def read_segments(data: bytes, header: Header) -> list[Segment]:
 
 def read_notes(data: bytes, offset: int, size: int, align: int) -> Iterator[Note]:
     """The notes of a section or segment, up to the first damaged one."""
+    # Notes of GNU's properties are aligned to 8; all others to 4, whatever the alignment says.
     pad = 8 if align == 8 else 4
     end = offset + size
     while offset + _NOTE.size <= end:

@@ -141,6 +141,7 @@ def _check_symbols(library: Dynamic) -> None:
             continue  # sections, files and thread-local data are at no address
         inside = any(load.address <= value <= load.address + load.memory for load in loads)
         _require(inside, f"a symbol is at {value:#x}")
+        # STT_GNU_IFUNC: the loader calls the function to find the symbol's address.
         if info & 15 == 10:
             _require(_is_code(library, value), f"a function to be called is at {value:#x}")
 
@@ -175,6 +176,7 @@ def _check_chains(starts: Sequence[int], following: Sequence[int]) -> None:
 
 
 def _check_versions(library: Dynamic) -> None:
+    # 0 and 1 are symbols without a version, local and global.
     known = {0, 1, *_needed_versions(library), *_defined_versions(library)}
     address = library.values.get(Tag.VERSYM)
     if address is not None:
@@ -258,6 +260,7 @@ def _check_relocations(library: Dynamic, machine: Machine) -> None:
         if tag is Tag.RELR:
             _check_packed(library, part)
         else:
+            # The loader adds the base to so many without looking at their kind.
             leading = library.values.get(Tag.RELACOUNT, 0) if tag is Tag.RELA else 0
             _check_each(library, machine, part, leading)
     entry = library.values.get(Tag.RELAENT, elf.RELOCATION.size)
@@ -290,6 +293,7 @@ def _check_packed(library: Dynamic, part: bytes) -> None:
     writable, at = _writable(library), 0
     for (word,) in _ADDRESS.iter_unpack(part):
         changed = [word]
+        # DT_RELR: an even word is an address, an odd one says which of the next 63 words change.
         if word & 1:
             changed = [at + 8 * bit for bit in range(63) if word >> bit + 1 & 1]
         for each in changed:

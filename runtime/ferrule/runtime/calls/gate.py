@@ -202,6 +202,7 @@ def _emit_gate(
         values, items = new_tuple(e, count)
         refused = e.block("refused")
         with e.within(refused):
+            # The items behind the refused one are null, which a tuple allows when it goes.
             python(e, "Py_DecRef", values)
             e.ret(e.call(slow, [self, args, count, kwnames]))
         accepted = e.field_ptr(plan, PLAN, "accepted")
@@ -236,10 +237,12 @@ def _define_fail(e: Emitter) -> None:
         _FAIL, PTR, [PTR, PTR], names=("self", "values"), linkage="internal", attributes=COLD
     ) as function:
         error = [e.alloca(PTR, name=name) for name in ("type", "error", "traceback")]
+        # Python code must not run while an error is set.
         e.call(near(e, "PyErr_Fetch", _ERROR), error)
         named = python(e, _CALL, e.external(_NAME_HIDDEN), *function.args, e.null())
         python(e, "Py_DecRef", function.args[1])
         held = [e.load(each, PTR) for each in error]
+        # It has raised a better error, which is set now.
         with e.if_then(e.is_null(named)):
             for each in held:
                 python(e, "Py_DecRef", each)
@@ -312,6 +315,7 @@ def _is_unfit(e: Emitter, array: ir.Value) -> ir.Value:
     order = e.load_field(descr, PY_ARRAY_DESCR, "byteorder")
     swapped = b.icmp_unsigned("==", order, ir.Constant(I8, ord(">")))
     number = e.load_field(descr, PY_ARRAY_DESCR, "type_num")
+    # A shift by 64 or more bits is poison in LLVM; `beyond` refuses such numbers.
     position = b.and_(b.zext(number, I64), e.const_i64(63))
     bit = b.and_(e.const_i64(DLPACK_TYPES), b.shl(e.const_i64(1), position))
     unlisted = b.icmp_unsigned("==", bit, e.const_i64(0))

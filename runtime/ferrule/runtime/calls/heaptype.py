@@ -199,6 +199,7 @@ def _release_gil_offset() -> int | None:
     """The offset of the attribute `release_gil`, a C int, in the base, found in the same way."""
     probe = tvm_ffi.get_global_func("ffi.Array")
     seen = []
+    # Three values: another field may happen to have one of them.
     for value in (True, False, True):
         probe.release_gil = value
         words = range(2 * _WORD, tvm_ffi.Function.__basicsize__ - 3, 4)

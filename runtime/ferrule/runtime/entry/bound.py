@@ -73,6 +73,7 @@ def bound_text(triple: str, *, torch: bool, unpacks: bool) -> str:
     names = ("self", "nothing")
     with e.define(SYMBOL_PREFIX + BOUND_NAME, PTR, [PTR, PTR], names=names) as function:
         block = e.load(items_of(e, function.args[0]), PTR)
+        # A bytes object ends with `char ob_sval[1]` (bytesobject.h), where its bytes begin.
         bound = e.index(block, I8, bytes.__basicsize__ - 1)
         if torch:
             _check_storages(e, bound)

@@ -118,6 +118,7 @@ class _BufferReader:
         with e.if_then(e.icmp("ne", failed, e.const_i32(0)), likely=False):
             python(e, "PyErr_Clear")
             e.branch(self.refused)
+        # From here on the call gives the buffer back, also where something below is refused.
         e.store_field(self.view, VIEW, "held", e.load_field(self.state, STATE, "held"))
         e.store_field(self.state, STATE, "held", self.view)
 
@@ -145,6 +146,7 @@ class _BufferReader:
         code = e.select(is_complex, e.const_i32(BY_NAME["complex64"].code), code)
         self._require(e.icmp("eq", b.ctpop(size), e.const_i64(1)))
         self._require(e.icmp("ule", size, e.const_i64(_LARGEST)))
+        # Eight bits for each byte of the size, in the second byte of a DLDataType; then one lane.
         bits = b.shl(b.trunc(size, I32), e.const_i32(8 + 3))
         return b.or_(b.or_(code, bits), e.const_i32(1 << 16))
 

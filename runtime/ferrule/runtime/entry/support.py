@@ -70,6 +70,7 @@ def packed_text(triple: str) -> str:
         source = e.load_field(args, ANY, "v_ptr")
         for name in ("head", "v_int64"):
             e.store_field(result, ANY, name, e.load_field(source, ANY, name))
+        # The value has moved: who called tvm-ffi releases what it finds here.
         e.store_field(source, ANY, "head", e.const_i64(TypeIndex.NONE))
         e.ret(e.const_i32(0))
     with e.define(FAIL, I32, PACKED.args, names=names):
@@ -166,6 +167,7 @@ def _define_text(e: Emitter) -> None:
 def _define_bytes(e: Emitter) -> None:
     with e.define(BYTES, I32, [PTR, PTR], names=("argument", "out")) as function:
         argument, out = function.args
+        # As in `bound`: the last field of the struct is the first byte.
         data = e.index(argument, ir.IntType(8), bytes.__basicsize__ - 1)
         size = e.load_field(argument, PY_VAR, "ob_size")
         _emit_string(e, "TVMFFIBytesFromByteArray", data, size, out)
@@ -242,11 +244,13 @@ def _finish_tensor(e: Emitter, result: ir.Value, of_torch: ir.Value) -> None:
         handle = e.load_field(result, ANY, "v_obj")
         status = e.call("TVMFFITensorToDLPackVersioned", [handle, managed])
         with e.if_then(e.icmp("eq", status, e.const_i32(0)), likely=True):
+            # The DLPack tensor has a reference of its own.
             e.call("TVMFFIObjectDecRef", [handle])
             given = e.load(managed, PTR)
             taken = e.call(e.symbol("torch_to_object", _TO_OBJECT), [given, found])
             failed = e.icmp("ne", taken, e.const_i32(0))
             e.ret(e.select(failed, e.null(), e.load(found, PTR)))
+        # The way through tvm-ffi, behind this, has the same error or a result.
         e.call(e.symbol(DROP_ERROR, ir.FunctionType(VOID, [])), [])
 
 

@@ -164,6 +164,7 @@ def _exchange_api(kind: type[Any] | None) -> tuple[int, ...] | None:
         )
         given = pointer(given, b"dlpack_exchange_api")
     words = tuple((ctypes.c_uint64 * _EXCHANGE_API).from_address(given))
+    # The lower half is the major version, and another one has another struct.
     return words if words[0] & 0xFFFFFFFF == 1 else None
 
 

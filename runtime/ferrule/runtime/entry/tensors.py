@@ -229,6 +229,7 @@ class _TensorReader:
             exchanged = e.block("exchanged")
             self._torch_fields(self.surroundings.words, at, exchanged)
             e.at(exchanged)
+        # torch's exchange function gives such a tensor as if nothing were pending.
         if self.surroundings.lazy is not None:
             self._require(e.not_(is_pending(e, self.arg, self.surroundings.lazy)))
         function = e.symbol("torch_read", _READ)

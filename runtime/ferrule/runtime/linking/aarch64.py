@@ -8,16 +8,18 @@ from typing import Final
 
 from ferrule.runtime.linking.relocation import Rule, Site, Unlinkable
 
-SLOTS: Final = frozenset((311, 312, 313))
+SLOTS: Final = frozenset((311, 312, 313))  # ADR_GOT_PAGE, LD64_GOT_LO12_NC, LD64_GOTPAGE_LO15
 """Kinds that need an entry of the global offset table."""
 
-STUBS: Final = frozenset((282, 283))
+STUBS: Final = frozenset((282, 283))  # JUMP26, CALL26
 """Kinds that may jump through a stub."""
 
 # adrp, ldr and br, and a brk, which nothing reaches.
 STUB_SIZE: Final = 16
 
 _PAGE: Final = 12
+# All of them are of x16: Arm's calling convention lets code between a call and its callee change
+# it.
 _ADRP, _LDR, _BR, _BRK = 0x90000010, 0xF9400210, 0xD61F0200, 0xD4200020
 
 
@@ -129,33 +131,33 @@ def _part(number: int) -> Rule:
 
 RULES: Final[Mapping[int, tuple[int, Rule]]] = MappingProxyType(
     {
-        0: (0, _nothing),
-        256: (0, _nothing),
-        257: (8, _absolute),
-        260: (8, _relative_wide),
-        261: (4, _relative),
-        264: (4, _part(0)),
-        266: (4, _part(1)),
-        268: (4, _part(2)),
-        269: (4, _part(3)),
-        273: (4, _branch(19)),
-        274: (4, _address),
-        275: (4, _page),
-        276: (4, _page),
-        277: (4, _low(0)),
-        278: (4, _low(0)),
-        279: (4, _branch(14)),
-        280: (4, _branch(19)),
-        282: (4, _call),
-        283: (4, _call),
-        284: (4, _low(1)),
-        285: (4, _low(2)),
-        286: (4, _low(3)),
-        299: (4, _low(4)),
-        311: (4, _slot_page),
-        312: (4, _slot_low),
-        313: (4, _slot_of_table),
-        314: (4, _relative),
+        0: (0, _nothing),  # NONE
+        256: (0, _nothing),  # NONE, as it was numbered before
+        257: (8, _absolute),  # ABS64
+        260: (8, _relative_wide),  # PREL64
+        261: (4, _relative),  # PREL32
+        264: (4, _part(0)),  # MOVW_UABS_G0_NC
+        266: (4, _part(1)),  # MOVW_UABS_G1_NC
+        268: (4, _part(2)),  # MOVW_UABS_G2_NC
+        269: (4, _part(3)),  # MOVW_UABS_G3
+        273: (4, _branch(19)),  # LD_PREL_LO19: a load encodes its distance as a branch does
+        274: (4, _address),  # ADR_PREL_LO21
+        275: (4, _page),  # ADR_PREL_PG_HI21
+        276: (4, _page),  # ADR_PREL_PG_HI21_NC
+        277: (4, _low(0)),  # ADD_ABS_LO12_NC
+        278: (4, _low(0)),  # LDST8_ABS_LO12_NC
+        279: (4, _branch(14)),  # TSTBR14
+        280: (4, _branch(19)),  # CONDBR19
+        282: (4, _call),  # JUMP26
+        283: (4, _call),  # CALL26
+        284: (4, _low(1)),  # LDST16_ABS_LO12_NC
+        285: (4, _low(2)),  # LDST32_ABS_LO12_NC
+        286: (4, _low(3)),  # LDST64_ABS_LO12_NC
+        299: (4, _low(4)),  # LDST128_ABS_LO12_NC
+        311: (4, _slot_page),  # ADR_GOT_PAGE
+        312: (4, _slot_low),  # LD64_GOT_LO12_NC
+        313: (4, _slot_of_table),  # LD64_GOTPAGE_LO15
+        314: (4, _relative),  # PLT32
     }
 )
 """For each kind the bytes that it changes, and its rule."""

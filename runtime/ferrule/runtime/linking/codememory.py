@@ -104,6 +104,8 @@ class _Arena:
         self._blocks: set[Block | None] = {None}  # None: more may come
         self._used = [0, 0, 0]
         shared = sum(_ARENA[:VARIABLES])
+        # One range for all three parts, so that they reach each other. The file takes the place of
+        # the first two below.
         self._base = _map(sum(_ARENA), _READ | _WRITE, _PRIVATE)
         self._alias = 0
         file = -1
@@ -117,6 +119,7 @@ class _Arena:
             self._unmap()
             raise NoMemoryError(str(error)) from None
         finally:
+            # The mappings keep the file alive.
             if file >= 0:
                 os.close(file)
 
@@ -137,6 +140,7 @@ class _Arena:
 
     def fill(self, addresses: Sizes, parts: Parts) -> None:
         offset, shared = self._alias - self._base, sum(_ARENA[:VARIABLES])
+        # The alias is that of the whole arena: another thread would make it inaccessible meanwhile.
         with _LOCK:
             _protect(self._alias, shared, _READ | _WRITE)
             for address, part in zip(addresses[:VARIABLES], parts[:VARIABLES], strict=True):
@@ -218,6 +222,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def _map(size: int, protection: int, kind: int, file: int = -1, at: int = 0) -> int:
+    # mmap refuses a size of 0.
     address = int(_libc().mmap(at, max(size, PAGE), protection, kind, file, 0))
     if address == _FAILED:
         raise NoMemoryError(os.strerror(ctypes.get_errno()))

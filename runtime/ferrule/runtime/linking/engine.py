@@ -106,6 +106,8 @@ class Engine:
         header = read_object(code.data) if header is None else header
         _check_machine(header)
         imports = {name: _address_of(name, symbols) for name in _imported(header)}
+        # Code that shares loops among threads looks up an OpenMP runtime. By then that of the
+        # package must be in the process.
         if "dlsym" in imports:
             from ferrule.runtime.linking import openmp
 

@@ -83,5 +83,6 @@ def _bases(
 
 def run(addresses: Sequence[int]) -> None:
     """Call finalisers, the last one first."""
+    # The order in which the system's loader calls those of a library.
     for address in reversed(addresses):
         ctypes.CFUNCTYPE(None)(address)()

@@ -124,6 +124,7 @@ class _Dump:
         """Add the functions that are not in it yet."""
         with self._path.open("ab") as file:
             for index, each in enumerate(told[self._done :], self._done):
+                # The format has the lines of code before the code itself.
                 if each.lines:
                     file.write(_record(_DEBUG_INFO, _lines_of(each)))
                 file.write(_record(_CODE, self._code_of(each.function, index)))
@@ -142,6 +143,7 @@ def _lines_of(each: _Told) -> bytes:
 
 
 def _record(kind: int, body: bytes) -> bytes:
+    # perf joins these records with its own by CLOCK_MONOTONIC (`perf record -k mono`).
     return _PREFIX.pack(kind, _PREFIX.size + len(body), time.monotonic_ns()) + body
 
 

@@ -30,6 +30,8 @@ def check(table: bytes | bytearray, address: int, code: range) -> None:
     while at < len(table):
         size = _number(table, at, 4)
         end = at + 4 + size
+        # From 0xFFFFFFF0 on a length announces DWARF's form with 64 bits, which LLVM does not
+        # write.
         if not 4 < size < 0xFFFFFFF0 or size % 4 or end > len(table):
             raise Unlinkable("a table for unwinding is damaged or in two parts")
         before = _number(table, at + 4, 4)

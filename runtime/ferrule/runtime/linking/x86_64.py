@@ -12,10 +12,10 @@ from typing import Final
 
 from ferrule.runtime.linking.relocation import I32, Rule, Site
 
-SLOTS: Final = frozenset((9, 27, 41, 42))
+SLOTS: Final = frozenset((9, 27, 41, 42))  # GOTPCREL, GOT64, GOTPCRELX, REX_GOTPCRELX
 """Kinds that need an entry of the global offset table."""
 
-STUBS: Final = frozenset((4,))
+STUBS: Final = frozenset((4,))  # PLT32
 """Kinds that may jump through a stub."""
 
 # Six bytes of a jump, and ud2, which nothing reaches.
@@ -64,12 +64,15 @@ def _relax(site: Site) -> bool:
     """Make the instruction a direct one, if it is known and reaches the symbol."""
     code, at = site.code, site.at
     reach = site.symbol + site.addend - site.place
+    # With another addend the four bytes do not end the instruction. One less than 32 bits hold, for
+    # the jump below, which is a byte shorter than it was.
     if site.addend != -4 or not -I32 <= reach < I32 - 1:
         return False
     if code[at - 2] == 0x8B:  # mov slot(%rip), register: lea symbol(%rip), register
         code[at - 2] = 0x8D
         site.write(reach, 4)
     elif code[at - 2 : at] == b"\xff\x15":  # call *slot(%rip): addr32 call symbol
+        # A call is five bytes; the prefix, which changes nothing there, is the sixth.
         code[at - 2 : at] = b"\x67\xe8"
         site.write(reach, 4)
     elif code[at - 2 : at] == b"\xff\x25":  # jmp *slot(%rip): jmp symbol; nop
@@ -97,18 +100,18 @@ def _slot_in_table(site: Site) -> None:
 
 RULES: Final[Mapping[int, tuple[int, Rule]]] = MappingProxyType(
     {
-        0: (0, _nothing),
-        1: (8, _absolute),
-        2: (4, _relative),
-        4: (4, _call),
-        9: (4, _through_table),
-        24: (8, _relative_wide),
-        25: (8, _offset_in_table),
-        26: (4, _table),
-        27: (8, _slot_in_table),
-        29: (8, _table_wide),
-        41: (4, _relaxed),
-        42: (4, _relaxed),
+        0: (0, _nothing),  # NONE
+        1: (8, _absolute),  # 64
+        2: (4, _relative),  # PC32
+        4: (4, _call),  # PLT32
+        9: (4, _through_table),  # GOTPCREL
+        24: (8, _relative_wide),  # PC64
+        25: (8, _offset_in_table),  # GOTOFF64
+        26: (4, _table),  # GOTPC32
+        27: (8, _slot_in_table),  # GOT64
+        29: (8, _table_wide),  # GOTPC64
+        41: (4, _relaxed),  # GOTPCRELX
+        42: (4, _relaxed),  # REX_GOTPCRELX
     }
 )
 """For each kind the bytes that it changes, and its rule."""

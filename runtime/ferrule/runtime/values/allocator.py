@@ -100,6 +100,8 @@ def _text(allocate: int, free: int) -> str:
         prototype, out, context, set_error = function.args
         bytes_ = e.call(size, [prototype], "bytes")
         block = _block(e, prototype, bytes_, context, set_error)
+        # Without elements nobody is asked: null would mean that there is no memory, and none is
+        # freed.
         with e.if_then(e.icmp("sgt", bytes_, e.const_i64(0))):
             _fill(e, block, prototype, bytes_, allocate, context, set_error)
         e.store_field(block, MANAGED_TENSOR, "deleter", deleter)
@@ -125,6 +127,7 @@ def _define_size(e: Emitter) -> ir.Function:
             with e.if_then(wraps, likely=False):
                 e.ret(e.const_i64(-1))
             e.store(product, total)
+        # The sum is of bits, as elements may have fewer than eight.
         rounded = e.builder.add(e.load(total, I64), e.const_i64(7))
         e.ret(e.builder.lshr(rounded, e.const_i64(3)))
     return function

@@ -226,6 +226,7 @@ def device(value: object) -> Any:
     kind, index = value.type, value.index
     if kind == "cuda" and index is None and torch.cuda.is_available():
         index = torch.cuda.current_device()
+    # PyTorch for ROCm calls its GPUs cuda, too.
     if kind == "cuda" and torch.version.hip:
         kind = "rocm"
     code = specs.DEVICE_CODES.get(_TORCH_DEVICES.get(kind, kind))

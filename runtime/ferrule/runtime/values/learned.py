@@ -69,6 +69,8 @@ class Learned:
         place, self.following = self.following, (self.following + 1) % CLASSES
         former = self.kinds[place : place + 1]  # lives until the words name another
         word = HEAD + 2 * place
+        # No class in between: another thread may read the table while the way is the new one
+        # already.
         self.words[word] = 0
         self.words[word + 1] = way | offset << 32
         self.words[word] = id(kind)

@@ -72,6 +72,7 @@ def _aliased(torch: Any, value: Any) -> Any:
 
 def _detached(torch: Any, tensor: Any) -> Any:
     """An alias of the tensor's memory; the tensor itself if a subclass returns something else."""
+    # Otherwise a subclass could answer with something else than an alias.
     with torch._C.DisableTorchFunctionSubclass():
         found = tensor.detach()
     return found if isinstance(found, torch.Tensor) else tensor

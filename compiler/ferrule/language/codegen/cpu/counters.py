@@ -48,6 +48,7 @@ def goes_along_rows(loop: ops.While, degrees: Degrees) -> bool:
     degrees.known.update(dict.fromkeys(loop.results))
     steps: dict[ops.Value, int | None] = {**dict.fromkeys(loop.carried), **own}
     loads = (_follows(op, degrees, steps) for op in (*all_ops(loop.test), *all_ops(loop.body)))
+    # A list: each op is recorded, also behind the first load along a row.
     return any([*loads])
 
 

@@ -102,6 +102,7 @@ def find(
                 knowledge.varying.update(op.results)
                 degrees.known.update(dict.fromkeys(op.results))
                 own.append(op)
+            # What stands here and behind it is run by one thread after the other.
             case _ if not without_effect(op):
                 break
             case _:
@@ -125,6 +126,8 @@ def _is_pure(op: ops.Op) -> bool:
     """Whether an op has no effect, and reads no memory of a thread alone."""
     if isinstance(op, ops.If):
         return all(isinstance(result.type, DType) for result in op.results)
+    # Such memory is reserved once for a function. The threads of a group would overwrite it before
+    # the next part reads it.
     own = isinstance(op, ops.Load | ops.View) and op.tensor.tensor.is_own
     return without_effect(op) and not own
 

@@ -47,6 +47,8 @@ class Interrupts:
 
     def count(self, lowering: FunctionLowering, loop: ops.While) -> None:
         """At the end of an iteration: count it, and check at intervals."""
+        # All `while` loops of the function share one count. Where an iteration is long it counts as
+        # many, so that the clock is read as often.
         e, weight = lowering.emitter, _WHILE // (_iterations(loop) or _WHILE)
         ticks = e.builder.add(e.load(self._ticks, I32), ir.Constant(I32, weight))
         e.store(ticks, self._ticks)

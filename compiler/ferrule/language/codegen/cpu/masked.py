@@ -143,6 +143,8 @@ class _Group:
         it does."""
         lowering, e = self.lowering, self.lowering.emitter
         test, body, end = (e.block(f"masked.{part}") for part in ("test", "body", "next"))
+        # A place without a thread leaves as a thread does whose test has failed: it keeps its
+        # values. Each way is noted before its branch, in the block that the branch leaves.
         incoming = [self.leaves(loop.carried, _FALSE)]
         e.cond_branch(self.is_there(lane), test, end)
         e.at(test)
@@ -226,6 +228,7 @@ _Copy = tuple[Rooms, Rooms, Sequence[ops.Value], Sequence[ops.Value]]
 
 def _carried_bit(b: ir.IRBuilder, counter: ir.Value) -> ir.Value:
     """A value that a loop carries beside its counter: false at first."""
+    # LLVM wants all phis of a block before its other instructions.
     with b.goto_block(counter.parent):
         b.position_after(counter)
         bit = b.phi(I1)

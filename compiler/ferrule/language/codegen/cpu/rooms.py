@@ -39,6 +39,8 @@ class Rooms:
     def store(self, value: ops.Value, place: ir.Value, stored: ir.Value) -> None:
         """Sets the value at a place."""
         b = self.lowering.b
+        # A byte: LLVM makes no vectors of accesses to an i1, which does not fill the memory that it
+        # has.
         wide = b.zext(stored, I8) if value.type is Boolean else stored
         self._mark(b.store(wide, self._at(value, place)))
 

@@ -41,6 +41,7 @@ def rows(
     start, head, after = (e.block(f"{name}.{part}") for part in ("rows", "row", "end"))
     e.cond_branch(b.icmp_signed("<", first, last), start, after)
     e.at(start)
+    # These are the only divisions: `_next` makes the coordinates of each later row by additions.
     row, begin = (first, ZERO) if width is ONE else (b.udiv(first, width), b.urem(first, width))
     at_first = _coordinates(b, row, outer)
     e.branch(head)

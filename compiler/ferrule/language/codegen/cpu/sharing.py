@@ -206,5 +206,6 @@ def threads_state(emitter: Emitter) -> ir.Value:
         known = ir.GlobalVariable(emitter.module, kind, _STATE)
         known.linkage, known.initializer = "private", ir.Constant(kind, None)
         known.align = 8
+        # llvmlite gives a global a typed pointer, which LLVM no longer accepts.
         known.type = PTR
     return known

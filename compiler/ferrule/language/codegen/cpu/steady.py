@@ -107,6 +107,7 @@ class Knowledge:
         """Whether the result of an op depends on the thread."""
         match op:
             case ops.Special(_, register, axis) if axis == self.plan.axis:
+                # A fused loop goes over the threads of all blocks, so the block changes in it, too.
                 fused = bool(self.plan.fused) and register == "block_idx"
                 return fused or register == "thread_idx"
         return op.result in self.varying or not self.varying.isdisjoint(op.operands)
@@ -128,6 +129,8 @@ def _find(region: ops.Region, known: Knowledge, depth: int) -> Steady:
                     sides = (op.then, op.otherwise)
                     inside = tuple(_find(side, known.copy(), depth - 1) for side in sides)
                     return Steady(tuple(found), known.truths, op.condition, inside)
+            # No other thread sees this, so it is no effect. What is read there is not hoisted: the
+            # fragment varies.
             case ops.Store(tensor) if tensor.tensor.is_own:
                 pass
             case ops.Fragment(result):

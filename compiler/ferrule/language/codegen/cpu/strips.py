@@ -99,6 +99,7 @@ def find(
     while rest:
         op = rest.pop()
         match op:
+            # Nothing may stand behind a guard: threads that fail it would still run that.
             case ops.If(results=()) if not rest and (holds := passes(op, knowledge)) is not None:
                 if op.condition not in knowledge.truths:
                     alike.append(Guard(op.condition, holds))
@@ -110,6 +111,8 @@ def find(
                     return None
                 each = tuple(degrees.alike(op.body))
                 return Form(tuple(alike), tuple(own), knowledge.truths, op, after, each)
+            # An effect before the loop would happen once for each part that computes these ops
+            # again.
             case _ if not without_effect(op):
                 return None
             case _:
@@ -156,6 +159,7 @@ class Degrees:
             return False
         if repeated > MOST_REPEATED:
             return False
+        # After the first iteration a carried value may depend on the thread in any way.
         self.known.update(dict.fromkeys(loop.carried))
         for inner in all_ops(loop.body):
             if isinstance(inner, ops.If):
@@ -182,6 +186,8 @@ class Degrees:
         match op:
             case ops.Load(_, tensor, indices):
                 loads.append(self.order(tensor, indices))
+            # Indices of layouts are multiplied by strides, and a stride of 1 keeps neighbours side
+            # by side.
             case ops.Constant(result, 1):
                 self.ones.add(result)
             case ops.Binary(_, "mul", lhs, rhs) if not self.ones.isdisjoint((lhs, rhs)):
@@ -271,6 +277,7 @@ def _strips(
         yield first, end
         return
     b, width = lowering.b, ir.Constant(I64, WIDTH)
+    # There is a thread, so this is not negative, and the signed division rounds down.
     more = b.sub(b.sub(end, first), ir.Constant(I64, 1))
     strips = b.add(b.sdiv(more, width), ir.Constant(I64, 1))
     with loops.counted(lowering.emitter, loops.ZERO, strips, "strip") as number:

@@ -95,6 +95,7 @@ def lower_cpu(
     program, emitter = decided(synchronous(program)), Emitter(program.name)
     module = _Module(program, emitter, elsewhere=elsewhere)
     module.lines = None if lines is None else lines(emitter)
+    # First, because the code in the other modules has these numbers in it.
     for fault in () if elsewhere is None else elsewhere.faults:
         module.faults.number(fault)
     module.emit()
@@ -159,6 +160,8 @@ class _Module:
         """
         loops = self.program.host.facts.has(ops.For, ops.While)
         if self.shares and not self.repeats and not loops:
+            # LLVM's verifier refuses `optnone` without `noinline`. Calls in such a function are
+            # inlined only where the callee is `alwaysinline`.
             for attribute in ("noinline", "optnone"):
                 function.attributes.add(attribute)
             for inner in inlined:

@@ -153,6 +153,7 @@ def _copy(lowering: FunctionLowering, op: ops.AsyncCopy) -> None:
     if op.holds is None:
         call(lowering, name, VOID, given)
         return
+    # PTX's src-size: what is not read of the source is written as zeros.
     read = b.select(lowering.values[op.holds], ir.Constant(I32, size), ir.Constant(I32, 0))
     call(lowering, f"{name}.s", VOID, [*given, read])
 

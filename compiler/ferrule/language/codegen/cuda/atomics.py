@@ -85,6 +85,7 @@ def _loop(
     """Computes the new element from the old one until no other thread has changed it meanwhile."""
     e, value = lowering.emitter, lowering.values[op.value]
     bits = ir.IntType(dtype_of(op.value).bits)
+    # A plain load is enough: what it reads is a guess, about which the compare-and-swap decides.
     first = e.load(address, bits)
     before, again, done = lowering.b.block, e.block("atomic.again"), e.block("atomic.done")
     e.branch(again)

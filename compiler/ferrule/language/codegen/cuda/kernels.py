@@ -161,6 +161,7 @@ Entries: TypeAlias = Mapping[str, tuple[Entry, ...]]
 def entries_of(program: ops.Program, options: DeviceOptions = _ORDINARY) -> Entries:
     """The entries of each kernel of a program."""
     names, limits = entry_names(program), _limits(program.facts)
+    # With the other kernels' own names, which people launch by and which must stay as they are.
     taken = {*names.values(), *_WORDS}
     found: dict[str, tuple[Entry, ...]] = {}
     for kernel in program.kernels:
@@ -345,6 +346,7 @@ class _Kernel:
         )
         if below is not None and 0 < below <= Int32.range[1]:
             limits = [ir.Constant(I32, 0), ir.Constant(I32, below)]
+            # LLVM's ranges exclude their end.
             value.set_metadata("range", self.emitter.module.add_metadata(limits))
         return self.emitter.builder.zext(value, I64)
 
@@ -372,5 +374,6 @@ def ptx(text: str, arch: str, parameter_bytes: int = 0, opt_level: int = 3) -> s
 
 def _optimise(module: Any, machine: Any, opt_level: int) -> None:
     options = llvm.create_pipeline_tuning_options(speed_level=opt_level)
+    # Threads are the lanes of a GPU. Wide loads and stores are made by a pass of LLVM's back end.
     options.loop_vectorization = options.slp_vectorization = False
     run_pipeline(module, machine, options)

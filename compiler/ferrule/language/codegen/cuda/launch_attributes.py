@@ -84,6 +84,7 @@ def encoded_map(
     assert lowering.fault_values is not None, "the host function has room for faults"
     itemsize = e.const_i64(type_.dtype.itemsize)
     sizes = [lowering.dim(type_.shape[dim]) for dim in order]
+    # cuTensorMapEncodeTiled takes no stride of the innermost dim: its elements are side by side.
     steps = [lowering.dim(type_.strides[dim]) for dim in order[1:]]
     strides = [e.binary("mul", step, itemsize) for step in steps]
     place, address = launcher.tensor_map(), lowering.values[tensor]

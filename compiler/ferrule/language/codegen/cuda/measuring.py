@@ -62,6 +62,7 @@ class Measuring:
                 flags.append(wrapped)
             else:
                 total = step
+        # As unsigned: a size of 0 can make the sum negative, and such a number counts as too far.
         fits = e.icmp("ule", total, ir.Constant(I64, FURTHEST))
         for flag in flags:
             fits = e.binary("and", fits, e.binary("xor", flag, ir.Constant(I1, 1)))

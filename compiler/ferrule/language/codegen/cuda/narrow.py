@@ -60,6 +60,7 @@ def _narrowed(b: ir.IRBuilder, word: str, operand: ir.Value) -> ir.Value:
 
 def _widened(emitter: Emitter, word: str, operand: ir.Value) -> ir.Value:
     b, kind = emitter.builder, ir.FunctionType(I32, [I16])
+    # PTX converts to float16 alone. Each of these floats is one of float16, too, so this is exact.
     text = f"cvt.rn.f16x2.{word} $0, $1;"
     pair = b.call(ir.InlineAsm(kind, text, "=r,h"), [b.zext(operand, I16)])
     return halves.widen(emitter, Float16, b.trunc(pair, I16))

@@ -59,6 +59,7 @@ class DeviceOutput:
             _vprintf(emitter, format_ + "\n", shown)
         file, line, function = self.place(fault)
         texts = [emitter.cstring(text) for text in (still(fault), file, function)]
+        # The last one is the size of a character of the texts.
         given = [texts[0], texts[1], emitter.const_i32(line), texts[2], emitter.const_i64(1)]
         _call(emitter, _FAIL, given, "noreturn")
         emitter.builder.unreachable()
@@ -86,6 +87,7 @@ def as_format(fault: Fault, values: Sequence[V], named: Callable[[V], V]) -> tup
         shown.append(named(value) if found[1] == "bool" else value)
         return _CONVERSIONS[found[1]]
 
+    # `vprintf` would read a % of the message as a conversion, for which there is no value.
     text = f"{fault.kind}: {fault.message}".replace("%", "%%")
     return _FIELD.sub(conversion, text), shown
 

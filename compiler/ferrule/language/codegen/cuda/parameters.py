@@ -127,6 +127,7 @@ def number_type(dim: Dim) -> ir.IntType:
 def kernel_parameters(kernel: ops.Function) -> tuple[KernelParameter, ...]:
     """The arguments of a launch for a kernel, in order."""
     maps = _maps(kernel)
+    # A map has address, sizes and strides of its tensor in it.
     unseen = {each.value for each in maps} - _seen(kernel) if maps else set()
     own = tuple(_parameter(value) for value in kernel.params if value not in unseen)
     given = {

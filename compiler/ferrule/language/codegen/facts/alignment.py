@@ -77,6 +77,7 @@ class Multiples:
                 return _zeros(value)
             case ops.Size(_, dim):
                 return _zeros(divisibility_of(dim))
+            # An integer keeps its low bits in any other width. Of a float none are known.
             case ops.Cast(_, operand) | ops.Unary(_, "neg", operand):
                 return self._bits(operand)
             case ops.Select(_, _, one, other):
@@ -90,6 +91,8 @@ class Multiples:
     def _of_binary(self, op: ops.Binary) -> int:
         lhs, rhs = self._bits(op.lhs), self._bits(op.rhs)
         match op.op:
+            # With a power of two that divides both sides each of these results is a multiple of it,
+            # too.
             case "add" | "sub" | "or" | "xor" | "mod" | "max" | "min":
                 return min(lhs, rhs)
             case "mul":

@@ -108,6 +108,7 @@ def _coordinates(
         match op:
             case ops.Special(result, register, at) if at == axis:
                 found[register].append(result)
+            # Where all launches have one size of a block, programs may write it as a number.
             case ops.Constant(result, value) if result.type is Int32 and value == block:
                 found["block_dim"].append(result)
     return found["block_dim"], found["block_idx"], found["thread_idx"]

@@ -162,6 +162,8 @@ class Uniform:
                 after = self.region(region, dirty=after, masked=masked)
             following = zip(op.carried, op.body.yields, strict=True)
             lost = {value for value, new in following if value in alike and new not in self}
+            # A write in the loop is one before its next iteration: then all is looked at again, as
+            # dirty.
             if not lost and after <= dirty:
                 break
             alike, dirty = alike - lost, dirty or after

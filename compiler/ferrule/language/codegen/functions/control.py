@@ -41,6 +41,7 @@ def if_(lowering: FunctionLowering, op: ops.If, emit: EmitRegion) -> Work:
         _pass_on(lowering, taken.yields, op.results)
         return
     then, end = lowering.emitter.block("then"), lowering.emitter.block("endif")
+    # A phi needs a block for each side: with `end` itself both would come from one block.
     has_else = bool(op.otherwise.ops) or bool(op.results)
     otherwise = lowering.emitter.block("else") if has_else else end
     weights = _RARE if op.rare else None
@@ -51,6 +52,7 @@ def if_(lowering: FunctionLowering, op: ops.If, emit: EmitRegion) -> Work:
             continue
         lowering.emitter.at(block)
         yield emit(lowering, region)
+        # Not `block`: a branch or loop in the region ends in another one.
         incoming.append((lowering.b.block, region.yields))
         lowering.emitter.branch(end)
     lowering.emitter.at(end)

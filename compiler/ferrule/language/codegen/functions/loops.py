@@ -70,6 +70,7 @@ class Range:
     def piece(self, b: ir.IRBuilder, counter: ir.Value, size: int) -> Range:
         """The next iterations from this counter on (which runs), at most this many."""
         left, most = b.sub(self.end, counter), ir.Constant(I64, size)
+        # The counter is below the end, so the difference is positive, and may need all 64 bits.
         last = b.icmp_unsigned("<=", left, most)
         return replace(self, first=counter, end=b.select(last, self.end, b.add(counter, most)))
 
@@ -126,6 +127,8 @@ def python_range(
     No counter wraps at either end of the dtype.  A step of 0 has no iterations.
     """
     if isinstance(by, ir.Constant) and by.constant == 1:
+        # Unsigned integers of fewer bits are not negative in 64, so LLVM's signed counters do for
+        # them.
         return Range(low, high, signed=dtype.kind == "int" or dtype.bits < 64)
     less = b.icmp_signed if dtype.kind == "int" else b.icmp_unsigned
     up = less(">", by, ZERO)

@@ -245,6 +245,7 @@ class FunctionLowering:
         """The i64 value of a size that needs no check, computed in the entry block."""
         if isinstance(dim, int):
             return ir.Constant(I64, dim)
+        # Such a symbol has no value yet in the entry block.
         if self.made and not self.made.keys().isdisjoint(symbols_of(dim)):
             return self.new_sizes().lower(dim).value
         if self._sizes is None:

@@ -22,6 +22,7 @@ def may_reduce(op: ops.For) -> bool:
         return False
     if any(_is_float(value) for value in op.carried):
         return True
+    # A view may give elements of another dtype, as a bitcast does.
     if op.carried and any(isinstance(each, (ops.Bitcast, ops.View)) for each in inner):
         return True  # a carried integer may contain the bits of a float
     steps = _Steps.of(op, inner)

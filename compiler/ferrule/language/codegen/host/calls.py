@@ -118,6 +118,7 @@ class _Call:
         e.store(self._invoke([items, e.const_i32(count), result], place, behind), place)
         e.branch(behind)
         e.at(behind)
+        # Before the check, which ends the function if the call has failed.
         if made:
             table.release(e, owned, made)
         self._check(e.load(place, I32))
@@ -138,6 +139,7 @@ class _Call:
             assert self.around.places is not None, "a host function without places for values"
             return self.around.places.take_values(e)
         result = e.alloca(ANY, name="result")
+        # A callee of tvm-ffi writes its result only if it has one, and expects None there.
         for name in ("head", "v_int64"):
             e.store_field(result, ANY, name, e.const_i64(0))
         return result

@@ -67,6 +67,7 @@ def emit_host(
     lowering.objects.update((param, next(rest)) for param in program.held)
     lowering.made = {symbol: _place(emitter, program.symbols[symbol]) for symbol in program.made}
     lowering.symbols = given
+    # Before the other symbols are added: those have no value yet.
     lowering.assume_bounds(program.facts)
     if lowering.made:
         lowering.symbols = _Symbols(emitter, given, lowering.made)

@@ -91,6 +91,7 @@ def _require(lowering: FunctionLowering, status: ir.Value, faults: tuple[Fault, 
         known = e.global_constant(name, table)
         raised = ir.Constant(I32, RAISED)
         is_raised = e.icmp("eq", status, raised)
+        # The load is made in any case, and `RAISED` has no place in the table.
         position = e.select(is_raised, e.const_i32(0), e.binary("sub", status, e.const_i32(1)))
         number = e.load(e.index(known, I32, e.builder.zext(position, I64)), I32)
         e.ret(e.select(is_raised, raised, number))

@@ -76,4 +76,5 @@ class _Chosen:
         side = op.then if self.known[op.condition] else op.otherwise
         b.current.ops.extend(side.ops)
         for result, value in zip(op.results, side.yields, strict=True):
+            # The value may be a result of a branch inside, which has been replaced before.
             self.values[result] = self.values.get(value, value)

@@ -15,6 +15,7 @@ from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.types import TensorType
 from ferrule.specs import Int32, Int64
 
+# A CUtensorMap has five dims at most, and 128 bytes.
 _ADDRESS, _DIMS, _STRIDES, _MARK, _WORDS = 0, 1, 6, 11, 16
 _MARKED: Final = int.from_bytes(b"tensormp", "little")
 _FIELDS: Final = {"address": _ADDRESS, "dim": _DIMS, "stride": _STRIDES}

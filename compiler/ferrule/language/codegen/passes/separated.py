@@ -102,6 +102,7 @@ class _Parts:
             dependent.update(op.defined if depends else ())
         if not loop.carried or not any(map(_is_costly, parts.before)):
             return None
+        # Then LLVM makes vectors of the whole loop by itself.
         if all(map(_is_in_any_order, parts.after)):
             return None
         used = {value for op in parts.after for value in op.operands} | {*loop.body.yields}

@@ -72,6 +72,7 @@ def _rule(b: Builder, op: ops.Op) -> None:
         case ops.AsyncCopy(holds=ops.Value() as holds):
             with b.region() as then:
                 _copy(b, op)
+            # Where the predicate is false, CuTe DSL's copy writes zeros (PTX's ignore-src).
             with b.region() as otherwise:
                 zero = b.cast(op.target.tensor.dtype, b.constant(Int32, 0))
                 for position in range(op.count):
@@ -87,6 +88,8 @@ def _rule(b: Builder, op: ops.Op) -> None:
         case ops.MapCopy() | ops.MapEdit() | ops.StoreMatrix() | ops.WarpgroupMma():
             _rare(b, op)
         case ops.MBarrierTry(result, barrier, phase, location):
+            # Threads change only where they wait. A loop around a try that fails would run for
+            # ever.
             b.mbarrier_wait(barrier, phase, location)
             b.append(ops.Constant(result, value=True))
         case ops.PeerLoad(result, source):
@@ -191,8 +194,11 @@ def _change(b: Builder, barrier: ops.Value, come: ops.Value) -> None:
     """Subtracts arrivals from the missing ones; if nothing is missing, the next phase begins."""
     first = (b.constant(Int32, 0),)
     left = b.binary("sub", b.load(barrier, first), come)
+    # The bytes are the highest field, so they can be negative, when a copy has ended before anybody
+    # has said that it is expected. The phase goes on then.
     missing = b.binary("shr", left, b.constant(Int64, _MISSING))
     ended = b.compare("eq", missing, b.constant(Int64, 0))
+    # The shift brings the arrivals of a phase, from bit 1 on, to the place of the missing ones.
     again = b.binary("shl", left, b.constant(Int64, _BITS))
     count = b.binary("and", again, b.constant(Int64, ((1 << _BITS) - 1) << _MISSING))
     other = b.binary("xor", b.binary("or", left, count), b.constant(Int64, 1))

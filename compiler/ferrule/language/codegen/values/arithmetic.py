@@ -39,6 +39,7 @@ _TAKES_FLAGS: Final = frozenset({"fadd", "fsub", "fmul", "fdiv", "fneg"})
 def unary(emitter: Emitter, op: ops.UnaryOp, dtype: DType, operand: ir.Value) -> ir.Value:
     """`op operand`.  Raises CodegenError for an op that `mathlib` must expand first."""
     family = form(dtype)
+    # A change of the sign needs no way there and back through float32.
     if family == "half" and op == "neg" and operand.type == I16:
         return emitter.builder.xor(operand, ir.Constant(operand.type, 0x8000))
     if family == "half":
@@ -130,6 +131,7 @@ def _signed_divisor(b: ir.IRBuilder, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
     """The divisor; 1 if the division would trap: by 0, and INT_MIN by -1."""
     if isinstance(rhs, ir.Constant) and rhs.constant not in (0, -1):
         return rhs
+    # By 1, INT_MIN stays INT_MIN, to which INT_MIN // -1 wraps, and the remainder is 0 as well.
     lowest = b.icmp_signed("==", lhs, ir.Constant(lhs.type, -(1 << lhs.type.width - 1)))
     overflows = b.and_(lowest, b.icmp_signed("==", rhs, ir.Constant(lhs.type, -1)))
     return b.select(b.or_(_is_zero(b, rhs), overflows), ir.Constant(lhs.type, 1), rhs)
@@ -264,6 +266,8 @@ _BINARY: Final[dict[ops.BinaryOp, dict[Form, _EmitBinary]]] = {
     "div": _families(lambda b, x, y: b.fdiv(x, y), "float"),
     "floordiv": {"int": floor_divide, "uint": _unsigned_divide},
     "mod": {"int": floor_modulo, "uint": _unsigned_modulo},
+    # `maximum` and `minimum`, not `maxnum` and `minnum`: a NaN stays one, and -0.0 is less than
+    # 0.0.
     "max": {
         "int": _picked(">", signed=True),
         "uint": _picked(">", signed=False),

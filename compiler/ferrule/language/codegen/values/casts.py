@@ -27,6 +27,7 @@ def cast(emitter: Emitter, source: DType, target: DType, operand: ir.Value) -> i
         case "bool" | "int" | "uint":
             return _from_integer(emitter, source, target, operand)
         case "half" if form(target) == "bool" and operand.type == I16:
+            # Without the sign, so that -0.0 is False, too.
             magnitude = emitter.builder.shl(operand, ir.Constant(operand.type, 1))
             return emitter.builder.icmp_unsigned("!=", magnitude, ir.Constant(operand.type, 0))
         case "half":
@@ -47,6 +48,7 @@ def widen_integer(b: ir.IRBuilder, dtype: DType, operand: ir.Value, target: ir.T
     if operand.type == target:
         return operand
     if isinstance(operand, ir.Constant):
+        # llvmlite keeps the number as it was given, and `truncate` gives unsigned ones as negative.
         bits = (1 << operand.type.width) - 1
         return ir.Constant(target, operand.constant & (bits if dtype.kind != "int" else -1))
     return b.sext(operand, target) if dtype.kind == "int" else b.zext(operand, target)
@@ -97,6 +99,7 @@ def _from_float(emitter: Emitter, target: DType, operand: ir.Value) -> ir.Value:
     b, kind = emitter.builder, value_type(target)
     match form(target):
         case "bool":
+            # Unordered: a NaN is True, as in Python.
             return b.fcmp_unordered("!=", operand, ir.Constant(operand.type, 0.0))
         case "int" | "uint":
             return _saturate(emitter, target, operand)
@@ -108,6 +111,7 @@ def _from_float(emitter: Emitter, target: DType, operand: ir.Value) -> ir.Value:
 
 def _saturate(emitter: Emitter, target: DType, operand: ir.Value) -> ir.Value:
     kind = value_type(target)
+    # LLVM's plain conversion is poison where the number does not fit.
     sign = "s" if target.kind == "int" else "u"
     name = f"llvm.fpto{sign}i.sat.{kind.intrinsic_name}.{operand.type.intrinsic_name}"
     return emitter.call(emitter.symbol(name, ir.FunctionType(kind, [operand.type])), [operand])

@@ -21,6 +21,7 @@ from ferrule.runtime.llvm.emitter import Emitter
 ORDERS: Final = {
     "relaxed": ("monotonic", "monotonic"),
     "acquire": ("acquire", "acquire"),
+    # A failed compare-and-swap stores nothing, so LLVM takes no release order for it.
     "release": ("release", "monotonic"),
     "acq_rel": ("acq_rel", "acquire"),
 }
@@ -85,9 +86,12 @@ def _new(lowering: FunctionLowering, op: ops.Atomic, old: ir.Value) -> ir.Value:
             return value
         case "cas":
             assert op.compare is not None
+            # As bits, as PTX compares: a NaN equals itself, and 0.0 does not equal -0.0.
             wanted = _bits(e, lowering.values[op.compare])
             return b.select(b.icmp_unsigned("==", _bits(e, old), wanted), value, old)
         case "inc":
+            # PTX's `atom.inc` counts from 0 to the operand and then begins again, `atom.dec`
+            # downwards.
             more = b.add(old, ir.Constant(old.type, 1))
             return b.select(b.icmp_unsigned(">=", old, value), ir.Constant(old.type, 0), more)
         case "dec":

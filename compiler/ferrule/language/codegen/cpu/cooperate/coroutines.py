@@ -219,6 +219,8 @@ class _Thread:
         self.final, self.away = e.block("final"), e.block("away")
         token = intrinsics.identity(e)
         size = intrinsics.frame_size(e)
+        # Only LLVM knows how large the frame is, and says so only inside of the coroutine. So a
+        # call without a frame asks for it.
         e.cond_branch(e.is_null(self.frame), tell, start)
         e.at(tell)
         e.ret(b.inttoptr(size, PTR))
@@ -240,6 +242,7 @@ class _Thread:
         last = e.builder.switch(intrinsics.suspend(e, last=True), self.away)
         last.add_case(ir.Constant(I8, 0), never)
         e.at(never)
+        # LLVM does not allow that a coroutine goes on behind its final suspend point.
         e.builder.unreachable()
         e.at(self.away)
         intrinsics.end(e, self.handle)
@@ -290,6 +293,8 @@ class _Thread:
         count = b.trunc(self.threads, I32) if op.count is None else values[op.count]
         exists = b.icmp_unsigned("<", number, ir.Constant(I32, waiting.BARRIERS))
         zero = ir.Constant(I32, 0)
+        # `settle` has an array of the barriers: number 0 stays inside of it, and a count of 0 is
+        # never reached.
         number, count = b.select(exists, number, zero), b.select(exists, count, zero)
         self.wait(op, State.AT_BARRIER, id=number, count=count)
 

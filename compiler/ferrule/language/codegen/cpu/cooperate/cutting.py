@@ -58,6 +58,7 @@ class Cut:
 
     def everyone(self, into: Open, pending: list[ops.Op], copies: Copies | None = None) -> None:
         """A phase in all threads, independent of guards."""
+        # A region of its own has no guards.
         phase = Open(pending=pending)
         self.flush(phase, copies)
         into.done += phase.done

@@ -63,6 +63,8 @@ class Frames:
     def uniform(self, kernel: ops.Function) -> Uniform:
         """The uniform values, with those candidates in the frame that pay.  Raises Divergent."""
         also = self.candidates
+        # Without one candidate, values are no longer uniform that others needed: until none is
+        # lost.
         while True:
             uniform = Uniform.of(kernel, also)
             kept = {op for op in uniform.also if self.is_good(op, uniform)}

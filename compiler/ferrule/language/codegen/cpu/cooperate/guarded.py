@@ -36,6 +36,8 @@ def find(region: ops.Region, uniform: Uniform, makers: Mapping[ops.Value, ops.Op
     """The guards of a region that become phases: none if it has one alone."""
     branches = (op for op in region.ops if isinstance(op, ops.If))
     found = [op for op in branches if _is_piece(op, uniform, makers)]
+    # One guard alone costs a masked vector; as a phase, what else stands there would go through
+    # slots.
     if len(found) < 2:
         return {}
     readers = Counter(value for op in region.ops for value in _read(op))
@@ -51,6 +53,8 @@ def _is_piece(op: ops.If, uniform: Uniform, makers: Mapping[ops.Value, ops.Op]) 
     """Whether a branch guards accesses, and neighbouring threads pass it."""
     if uniform.in_frame(op):
         return False
+    # Results go through slots, which have numbers. The other side is computed for all threads
+    # (`phases.piece`), so it must not access memory.
     kept = all(isinstance(result.type, DType) for result in op.results)
     if not kept or not all(map(is_plain, op.otherwise.ops)) or not _is_end(op, uniform, makers):
         return False

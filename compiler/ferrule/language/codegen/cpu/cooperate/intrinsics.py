@@ -43,6 +43,7 @@ def mark(function: ir.Function) -> None:
 def identity(e: Emitter) -> Any:
     """The token of the coroutine under construction."""
     null, zero = e.null(), ir.Constant(I32, 0)
+    # The default alignment, and no promise. LLVM fills in the other two itself and wants null here.
     return _call(e, "llvm.coro.id", _TOKEN, (zero, null, null, null))
 
 

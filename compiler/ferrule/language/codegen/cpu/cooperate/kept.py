@@ -51,6 +51,8 @@ class Draft:
     guards: tuple[Guard, ...]
     body: list[ops.Op]
     copies: list[tuple[ops.Value, ops.Value]]
+    # The frame needs an op here. A fence has neither operands nor results, so that no pass relates
+    # it to anything.
     place: ops.Fence = field(default_factory=lambda: ops.Fence("block"))
 
 
@@ -96,8 +98,11 @@ class Values:
             target = self.slots[value].tensor
             source = next((made for to, made in ends.copies if to is target), None)
             place = None if source is None else makers.get(source)
+            # A value that two carried values get would need both of their slots.
             if source is None or place is None or yielded.count(source) > 1:
                 continue
+            # A phase behind the new value that reads the old one would find the new one in the
+            # slot.
             late = any(place < other <= last for other in self.loaded.get(value, ()))
             same = self.drafts[place].guards == ends.guards
             if not late and same and last in self.loaded.get(source, ()):
@@ -138,6 +143,7 @@ class Values:
         """The slot of a thread's private tensor."""
         if tensor not in self.slots:
             type_ = tensor.tensor
+            # Up to the last element, with the gaps that strides leave.
             count = 1
             for size, stride in zip(type_.shape, type_.strides, strict=True):
                 assert isinstance(size, int) and isinstance(stride, int)

@@ -62,6 +62,7 @@ def _end_absent(
     there: ops.Value,
 ) -> None:
     missing = b.binary("xor", lanes, there)
+    # `x & -x` is the lowest bit of x, and the number of bits below it is its position.
     lowest = b.binary("and", missing, b.binary("sub", b.constant(Uint32, 0), missing))
     below = b.unary("popc", b.binary("sub", lowest, b.constant(Uint32, 1)))
     thread = b.binary("add", number.warp.first, b.cast(Int32, below))

@@ -63,6 +63,8 @@ def give(b: Builder, op: ops.MatrixOp, warp: Warp, given: ops.Value) -> None:
             rows = _number(b, _ROWS * op.count)
             with b.region() as then:
                 _copy(b, source, given, warp.thread, 0, given_count(op))
+            # Of one or two matrices the instruction reads the addresses of the first 8 or 16 lanes
+            # alone. Those of the others need not be valid.
             b.if_(b.compare("lt", warp.lane, rows), then.freeze(), ops.Region(), ())
 
 
@@ -129,6 +131,7 @@ def _multiply(b: Builder, op: ops.Mma, given: _Given, group: ops.Value, rest: op
     with b.region() as body:
         sums = _quarter(b, op, given, group, rest, index, carried)
     bounds = (_number(b, 0), _number(b, _LANES), _number(b, 1))
+    # There are many such loops, as in `warps.gathered`.
     hints = ops.LoopHints(unroll=1, vectorize=False)
     loop = ops.For(results, index, *bounds, tuple(initial), carried, body.freeze(*sums), hints)
     b.append(loop)
@@ -160,6 +163,8 @@ def _quarter(
         row, column_at = divmod(position, 2)
         for k, right in enumerate(columns[column_at]):
             word, j = divmod(k, w)
+            # PTX's layout of A: its registers are of the rows `group` and `group + 8` in turn, and
+            # then of the next columns. A register of B has the same columns as such a pair.
             product = b.binary("mul", a[(2 * word + row) * w + j], right)
             found[position] = b.binary("add", found[position], product)
     return found

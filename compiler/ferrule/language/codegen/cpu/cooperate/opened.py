@@ -55,6 +55,7 @@ def _forms(kernel: ops.Function) -> _Forms:
         return {}
     makers = {result: op for op in kernel.facts.ops for result in op.defined}
     found = {op.index: strided.parts(op, uniform, makers) for op in loops}
+    # A step that the call decides needs the loop in two forms, see `strided`.
     return {
         index: form for index, form in found.items() if form is not None and form.goes_up is None
     }

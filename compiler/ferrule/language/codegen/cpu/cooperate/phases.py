@@ -96,12 +96,14 @@ class _Splitter:
             values.phase(draft)  # finds out which values need slots
         for iteration in self.iterations:
             values.join(*iteration)
+        # Made now, since `join` has changed which values have which slots.
         phases: dict[ops.Op, ops.Parallel] = {d.place: values.phase(d) for d in cut.drafts}
 
         def placed(b: Builder, op: ops.Op) -> None:
             phase = phases.get(op)
             if phase is None:
                 b.append(op)
+            # Of some phases nothing is left but arithmetic that others make again.
             elif has_effect(phase.body):
                 b.append(phase)
 
@@ -157,6 +159,7 @@ class _Splitter:
         sides = []
         for side, holds in ((op.then, True), (op.otherwise, False)):
             own: tuple[Guard, ...] = () if alike else ((op.condition, holds),)
+            # Behind a condition that threads differ in, a mask may name lanes that are not there.
             inner = Open((*into.guards, *own), set(into.checked) if alike else set())
             self.region(side, inner)
             self.cut.flush(inner, self.cut.moves(op.results, side.yields))
@@ -190,6 +193,7 @@ class _Splitter:
         for result, value in zip(op.results, op.carried, strict=True):
             if value not in self.cut.uniform:
                 self.cut.slot(value)
+                # When the loop has ended, the slot holds what the result is.
                 self.cut.slots[result] = self.cut.slots[value]
         self.cut.flush(into, self.cut.moves(op.carried, op.initial))
         results, initial, carried = (
@@ -232,6 +236,8 @@ class _Splitter:
             self.cut.slot(value)
             self.cut.slots[result] = self.cut.slots[value]
         self.cut.flush(into, self.cut.moves(op.carried, op.initial))
+        # These run once for the block, so that a phase reads their results and does not compute
+        # them.
         for each in (*form.first, *form.begin):
             self.cut.uniform.values.update(each.defined)
         self.cut.uniform.values.add(form.base)

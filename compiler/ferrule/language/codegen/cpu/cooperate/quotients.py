@@ -61,6 +61,8 @@ class Quotients:
         signs = b.compare("lt", b.binary("xor", rest, divisor), zero)
         above = b.binary("and", signs, b.compare("ne", rest, zero))
         over = b.binary("and", b.unary("not", signs), self._is_whole(b, rest, divisor, zero))
+        # The quotient is rounded to nearest: a remainder of the wrong sign says that it is one too
+        # large, one that contains the divisor that it is one too small.
         step = b.select(over, one, zero)
         step = b.select(above, b.constant(Int32, -1), step)
         quotient = b.binary("add", near, step)

@@ -63,6 +63,8 @@ def parts(op: ops.For, uniform: Uniform, makers: Mapping[ops.Value, ops.Op]) -> 
         zero = b.constant(dtype, 0)
         goes_up = None if _is_positive(op.step, makers) else b.compare("gt", op.step, zero)
     with b.region() as begin:
+        # In 64 bits, since the difference may not fit into the dtype of the index.  A block has at
+        # most MAX_THREADS threads, so what is cut there fits 32 bits and decides the same.
         left = b.binary("sub", b.cast(Int64, op.stop), b.cast(Int64, base))
         room = b.cast(Int32, b.binary("min", left, b.constant(Int64, MAX_THREADS)))
     with b.region() as own:

@@ -92,6 +92,7 @@ class _Settle:
                 self.at_least(Outcome.STUCK)
             with e.if_then(e.icmp("eq", state, e.const_i32(State.AT_BARRIER))):
                 self.arrive(record)
+        # All have been counted by now: a thread that is let go no longer counts as arrived.
         with threads(e, self.records, self.count, "waiting") as (thread, record):
             state = e.load_field(record, RECORD, "state")
             with e.if_then(e.icmp("eq", state, e.const_i32(State.AT_BARRIER))):
@@ -119,6 +120,8 @@ class _Settle:
         arrived, wanted = self.slot(self.arrived, record), self.slot(self.wanted, record)
         before, count = e.load(arrived, I32), e.load_field(record, RECORD, "count")
         agreed = e.icmp("eq", e.load(wanted, I32), count)
+        # Threads that disagree set the count to 0, which `pass_barrier` takes for one that is never
+        # reached.
         alike = b.select(agreed, count, e.const_i32(0))
         first = e.icmp("eq", before, e.const_i32(0))
         e.store(b.select(first, count, alike), wanted)
@@ -163,6 +166,8 @@ class _Settle:
 
     def let_go(self, record: ir.Value) -> None:
         e = self.e
+        # A copy: the first lane that goes on may come to its next op, and store its next `value`,
+        # before the others have read this one.
         e.store_field(record, RECORD, "given", e.load_field(record, RECORD, "value"))
         e.store_field(record, RECORD, "state", e.const_i32(State.READY))
         self.at_least(Outcome.GOES_ON)

@@ -52,6 +52,8 @@ class Warp:
         source, valid = _source(b, op, self.lane)
         lanes = b.binary("and", op.mask, self.present(b))
         reachable = b.binary("and", valid, has_bit(b, lanes, source))
+        # As in PTX, which gives a lane its own value where the source is out of bounds. What comes
+        # from a lane that takes no part PTX leaves open: here it is that, too.
         lane = b.select(reachable, source, self.lane)
         return b.load(given, (b.binary("add", self.first, lane),))
 
@@ -105,6 +107,7 @@ def distance(op: ops.Shuffle, known: Callable[[ops.Value], int | None]) -> int |
     lane = known(op.lane)
     if op.op == "idx" or lane is None or known(op.mask) != ALL or not 0 < lane < ops.WARP_SIZE:
         return None
+    # Only with one bit is `lane ^ distance` the lane plus or minus the distance.
     return lane if op.op != "bfly" or lane & (lane - 1) == 0 else None
 
 
@@ -164,6 +167,8 @@ def _source(b: Builder, op: ops.Shuffle, lane: ops.Value) -> tuple[ops.Value, op
     """The source lane of a value, and whether it is within the bound (PTX's shfl.sync)."""
     five = b.constant(Int32, ops.WARP_SIZE - 1)
     by, bound = b.binary("and", op.lane, five), b.binary("and", op.clamp, five)
+    # PTX's operand c: bits 0 to 4 are the bound, bits 8 to 12 the bits of a lane's number that say
+    # in which segment of the warp it is.
     segment = b.binary("and", b.binary("shr", op.clamp, b.constant(Int32, 8)), five)
     within = b.binary("xor", segment, five)
     start = b.binary("and", lane, segment)
@@ -171,6 +176,8 @@ def _source(b: Builder, op: ops.Shuffle, lane: ops.Value) -> tuple[ops.Value, op
     match op.op:
         case "up":
             source = b.binary("sub", lane, by)
+            # Going up the bound is the lowest lane of a segment, in the other modes the highest
+            # one.
             return source, b.compare("ge", source, limit)
         case "down":
             source = b.binary("add", lane, by)
