@@ -47,6 +47,7 @@ def erfc(x: Num) -> Num:
     magnitude = absolute(x)
     outer = _complement(magnitude)
     outer = has_sign(x).pick(2.0 - outer, outer)
+    # This side is taken below 1/2 alone, where 1 is the larger one.
     whole = fast_two_sum(x.like(1.0), -x)
     inner = whole.hi + x.fnma(_series(magnitude), whole.lo)
     return (magnitude < 0.5).pick(inner, outer)

@@ -74,6 +74,7 @@ def exp_by_fma(x: Num, low: Num | None = None) -> Num:
 def exp_parts(x: Num, low: Num | None = None) -> Power:
     """e to the power of x + low, where low is below the ulp of x."""
     z, r, cut = _reduced(x, low)
+    # |r| is at most ln 2 / 2, so 1 is the larger one, which `fast_two_sum` wants first.
     whole = fast_two_sum(x.like(1.0), r)
     argument = r - cut
     rest = (argument * argument).fms(polynomial(argument, p.EXP[x.dtype]), cut)
@@ -90,6 +91,7 @@ def _reduced(x: Num, low: Num | None = None) -> tuple[Num, Num, Num]:
     first, second = c.LN2[dtype]
     cut = z * second
     if low is not None:
+        # Of an x that was clamped the lower part means nothing any more.
         cut = cut - ((x > least) & (x < most)).pick(low, 0.0)
     return z, z.fnma(first, clamped), cut
 
@@ -102,6 +104,7 @@ def _rest(r: Num) -> Num:
 def exp2(x: Num) -> Num:
     """2 to the power of x; exact for integers."""
     form = FORMS[x.dtype]
+    # 2 to these powers rounds to 0 and to infinity; what is beyond would not fit into an exponent.
     clamped = x.within(-2.0 - form.bias - form.mantissa, 1.0 + form.bias)
     turned = clamped + form.magic
     z = turned - form.magic

@@ -122,6 +122,7 @@ def _magic_bits(form: Form) -> int:
 def power_of_two(z: Num) -> Num:
     """2**z for a float that is an integer and in the range of normal exponents."""
     form = form_of(z)
+    # z + bias is in the last bits of the sum; all others are shifted out.
     shifted = bits_of(z + (form.magic + form.bias)) << form.mantissa
     return shifted.bits(form.dtype)
 
@@ -146,6 +147,8 @@ def raised(less_one: Num, turned: Num) -> Num:
     """
     form, bits = form_of(less_one), bits_of(turned)
     one = form.bias << form.mantissa
+    # 2**z may be beyond the exponents of normal numbers, the two powers are not. What the magic
+    # number has above the bits of z is shifted out of both.
     half = bits >> 1
     first = ((half << form.mantissa) + one).bits(form.dtype)
     second = (((bits - half) << form.mantissa) + one).bits(form.dtype)

@@ -45,6 +45,7 @@ def _narrow_fma(x: Num, y: Num, z: Num) -> Num:
     product = x.to(Float64) * y.to(Float64)
     addend = z.to(Float64)
     total = _odd_sum(product, addend)
+    # Of infinities `two_sum` makes NaN, and an infinity that is made odd is no number.
     return (absolute(total) < math.inf).pick(total, product + addend).to(x.dtype)
 
 
@@ -104,6 +105,7 @@ def _rounded(product: Pair, addend: Num, exponent: Num) -> Num:
     ruler = _ruler(whole, exponent)
     aligned = two_sum(ruler, high.hi)
     total = (aligned.hi + _odd_sum(aligned.lo, rest)) - ruler
+    # Exponents of two factors together may be twice beyond those of a float64: in three steps.
     third = to_integer(exponent * (1 / 3))
     power = power_of_two(third)
     scaled = total * power * power * power_of_two(exponent - third * 2.0)

@@ -60,6 +60,7 @@ def _sine_parts(magnitude: Num) -> tuple[Num, Num, Num]:
     root = left.sqrt()
     z = outer.pick(left, magnitude * magnitude)
     square = two_product(root, root)
+    # What the rounded root lacks, by a step of Newton's iteration; of a root of 0 nothing.
     error = ((left - square.hi) - square.lo) / (root * 2.0).unless(root.equals(0.0), 1.0)
     argument = outer.pick(root, magnitude)
     series = argument * (z * polynomial(z, p.ASIN[magnitude.dtype]))

@@ -54,6 +54,8 @@ def log10(x: Num) -> Num:
 
 def log1p(x: Num) -> Num:
     """The natural logarithm of 1 + x, precise near 0 too."""
+    # Between sqrt(1/2) - 1 and sqrt(2) - 1 no reduction is needed: f is x itself, which 1 + x
+    # rounds.
     small = (x > -0.29) & (x < 0.41)
     one_more = two_sum(x.like(1.0), x)
     k, f = _reduced(one_more.hi)

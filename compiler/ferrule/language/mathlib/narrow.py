@@ -163,6 +163,7 @@ def _signed(form: Format, bits: Num) -> Num:
 
 def _power(bits: Num) -> Num:
     """The bits of the float32 with the value of a Float8E8M0FNU."""
+    # 2**-127 is a subnormal float32.
     found = (bits << _MANTISSA).unless(bits.equals(0), 1 << (_MANTISSA - 1))
     return found.unless(bits.equals(255), _NAN)
 
@@ -190,6 +191,7 @@ def _overflowing(form: Format, bits: Num, found: Num) -> Num:
     """The bits of the plain conversion, from those of the saturating one."""
     size, first = bits & 0x7FFFFFFF, _first_beyond(form)
     sign = ((bits >> 24) & form.sign).to(Uint8)
+    # As unsigned numbers: a size below the first one wraps, and a NaN is above infinity.
     beyond = (size - first) <= _INFINITY - first
     return beyond.pick(sign | form.overflow, found)
 
@@ -206,6 +208,7 @@ def _encoded(form: Format, bits: Num, saturate: bool) -> Num:
     """The bits of the nearest number, of the bits of a float32."""
     size, cut = bits & 0x7FFFFFFF, _MANTISSA - form.mantissa
     odd = (size >> cut) & 1
+    # To nearest, ties to even: half of the last bit, or one less if the last bit is 0.
     large = (size + odd + ((1 << (cut - 1)) - 1)) >> cut
     large = large - ((_BIAS - form.bias) << form.mantissa)
     # The last bit of a float with this exponent is worth as much as that of a subnormal number.
@@ -217,6 +220,7 @@ def _encoded(form: Format, bits: Num, saturate: bool) -> Num:
     found = found.binary("min", limit)
     sign = (bits >> (31 - form.exponent - form.mantissa)) & form.sign
     if not form.has_negative_zero:
+        # Neither 0 nor what has overflown to NaN; 0 wraps.
         has_sign = found.differs(0) if saturate else (found - 1) < form.largest
         sign = has_sign.pick(sign, 0)
     nan = (sign if form.has_negative_zero else bits.like(0)) | (form.nan or 0)
@@ -225,8 +229,11 @@ def _encoded(form: Format, bits: Num, saturate: bool) -> Num:
 
 def _encoded_power(form: Format, bits: Num, saturate: bool) -> Num:
     """The bits of the nearest power of two; for a number of zero or below those of NaN."""
+    # To the nearest, and upwards from the middle.  Between 2**-127 and 2**-126, where float32s are
+    # subnormal, all go up, as in `ml_dtypes`.
     up = (bits >= (1 << _MANTISSA)).to(Uint32)
     found = (bits + up + ((1 << (_MANTISSA - 1)) - 1)) >> _MANTISSA
     found = found.binary("min", form.largest if saturate else form.overflow)
+    # As unsigned numbers: 0 wraps, negative numbers and NaNs are above.
     is_number = (bits - 1) < _INFINITY
     return is_number.pick(found, form.nan or 0)

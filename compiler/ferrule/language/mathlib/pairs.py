@@ -51,6 +51,7 @@ def two_product(a: Num, b: Num) -> Pair:
     ah, bh = upper_half(a), upper_half(b)
     al, bl = a - ah, b - bh
     p = a * b
+    # From the largest part to the smallest: in this order each difference is exact.
     return Pair(p, ((ah * bh - p) + ah * bl + al * bh) + al * bl)
 
 

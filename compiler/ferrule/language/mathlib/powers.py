@@ -71,6 +71,7 @@ def cbrt(x: Num) -> Num:
     form, magnitude = form_of(x), absolute(x)
     k, m = exponent_and_fraction(magnitude, 1.0)
     above = k + 3 * _THIRDS
+    # 43691 is 2**17 / 3, rounded up: right for all numbers below 2**16.
     third = (above * 43691) >> 17  # above // 3
     left = above - third * 3
     is_one, is_two = left.equals(1), left.equals(2)
@@ -106,6 +107,7 @@ def power(x: Num, y: Num) -> Num:
     result = _of_extremes(scaled(parts.pair.sum(), parts.z), magnitude, y)
     result = _signed(result, x, y)
     result = result.unless(x.is_nan() | y.is_nan(), x + y)
+    # Last, as in C: 1 to the power of NaN is 1, and so is NaN to the power of 0.
     return result.unless(x.equals(1.0) | y.equals(0.0), 1.0)
 
 

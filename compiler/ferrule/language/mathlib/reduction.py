@@ -128,6 +128,7 @@ def _far_by_fma(magnitude: Num) -> Reduced:
 def _far(magnitude: Num) -> Reduced:
     digits = _product(magnitude)
     high = digits[-1] << 32 | digits[-2]
+    # Half a quadrant is added, so that the shift rounds to the nearest one.
     quadrant = ((high + (1 << 61)) >> 62).bits(Int64)
     # In units of 2**-62, in [-1/2, 1/2) quadrants.
     fraction = high.bits(Int64) - (quadrant << 62)
@@ -149,6 +150,7 @@ def _product(magnitude: Num) -> list[Num]:
     form, limits = form_of(magnitude), _RANGES[magnitude.dtype]
     bits = bits_of(magnitude)
     exponent = (bits >> form.mantissa).to(Int32) - (form.bias + form.mantissa)
+    # Two bits of whole quadrants are kept; the bits above are whole turns.
     window = _window(exponent + (32 * limits.zeros - 2), form, limits)
     mantissa = (bits & ((1 << form.mantissa) - 1) | 1 << form.mantissa).to(Int64).bits(Uint64)
     product = _times(window, mantissa & _WORD)

@@ -25,6 +25,7 @@ def fmod(x: Num, y: Num) -> Num:
     form = form_of(x)
     dividend, divisor = absolute(x), absolute(y)
     (ex, mx), (ey, my) = _parts(dividend), _parts(divisor)
+    # A remainder has at most one bit more than the stored mantissa, so it still fits 64 bits.
     room = 63 - form.mantissa
     rest = _long_division(mx % my, my, ex - ey, room)
     exponent = ey - form.mantissa
