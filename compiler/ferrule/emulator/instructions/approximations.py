@@ -83,9 +83,11 @@ def _wide(e: Emitter, item: Instruction, named: Named) -> None:
     nan = e.op(f"fcmp uno {F64} {value}, {value}")
     if upper:
         bits = e.op(f"bitcast {F64} {_flushed_wide(e, value)} to <32 x i64>")
+        # Half of the lower word, which is cut off next: to nearest.
         bits = e.op(f"add <32 x i64> {bits}, splat (i64 2147483648)")
         bits = e.op(f"and <32 x i64> {bits}, splat (i64 -4294967296)")
         value = e.op(f"bitcast <32 x i64> {bits} to {F64}")
+    # 0x7FF8000000000000, a quiet NaN.
     clean = e.op(f"bitcast <32 x i64> splat (i64 9221120237041090560) to {F64}")
     e.write(item.operands[0], "f64", e.op(f"select <32 x i1> {nan}, {F64} {clean}, {F64} {value}"))
 

@@ -15,6 +15,7 @@ from ferrule.emulator.warps.emitter import Emitter, bits_of, splat
 F32, F64 = "<32 x float>", "<32 x double>"
 _LEAST_HALF = 0x38800000
 """The bits of 2**-14 as float32, the least normal float16."""
+# 0x7FFFFFFF: the NaN that PTX's instructions on float32 give; 0x7FFF is that of 16 bits.
 _NAN = splat("i32", "2147483647")
 Compute = Callable[[Emitter, str, Sequence[str]], str]
 """From LLVM's type and operands to the result."""
@@ -61,6 +62,7 @@ def _to_bf16(e: Emitter, value: str) -> str:
     word = e.op(f"bitcast {F32} {value} to <32 x i32>")
     top = e.op(f"lshr <32 x i32> {word}, splat (i32 16)")
     odd = e.op(f"and <32 x i32> {top}, splat (i32 1)")
+    # Half of what is cut off, less 1, and the bit that is kept: to nearest, ties to even.
     more = e.op(f"add <32 x i32> {odd}, splat (i32 32767)")
     word = e.op(f"add <32 x i32> {word}, {more}")
     top = e.op(f"lshr <32 x i32> {word}, splat (i32 16)")
@@ -70,6 +72,7 @@ def _to_bf16(e: Emitter, value: str) -> str:
 def flushed(e: Emitter, value: str) -> str:
     """float32 without subnormal numbers: these become 0 of the same sign."""
     word = e.op(f"bitcast {F32} {value} to <32 x i32>")
+    # 0x7F800000, the bits of the exponent.
     exponent = e.op(f"and <32 x i32> {word}, splat (i32 2139095040)")
     small = e.op(f"icmp eq <32 x i32> {exponent}, zeroinitializer")
     return _zero_where(e, small, word)
@@ -213,6 +216,8 @@ def _fma(e: Emitter, item: Instruction, named: Named) -> None:
 @form("fma", r"\.rn(?P<relu>\.relu)?\.(?P<t>bf16|bf16x2)", 4)
 def _fma_half(e: Emitter, item: Instruction, named: Named) -> None:
     def compute(e: Emitter, llvm: str, given: Sequence[str]) -> str:
+        # The product of two such numbers has 22 bits at most, so in float64 the sum alone is
+        # inexact.
         a, b, c = (e.op(f"fpext {F32} {each} to {F64}") for each in given)
         value = to_odd(e, *exact_sum(e, e.op(f"fmul {F64} {a}, {b}"), c))
         return relu(e, value) if named.get("relu") else value
@@ -222,6 +227,7 @@ def _fma_half(e: Emitter, item: Instruction, named: Named) -> None:
 
 def relu(e: Emitter, value: str) -> str:
     """0 for what is negative, -0 included; NaN stays."""
+    # Unordered, so that it is true of NaN as well.
     kept = e.op(f"fcmp ugt {F32} {value}, zeroinitializer")
     return e.op(f"select <32 x i1> {kept}, {F32} {value}, {F32} zeroinitializer")
 
@@ -399,6 +405,7 @@ def _copysign(e: Emitter, item: Instruction, named: Named) -> None:
     e.write(item.operands[0], t, e.cast(e.op(f"or {llvm} {sign}, {rest}"), f"b{bits}", t))
 
 
+# The masks of LLVM's `llvm.is.fpclass`.
 _CLASSES = {"finite": 0x1F8, "infinite": 0x204, "number": 0x3FC, "notanumber": 0x003,
             "normal": 0x108, "subnormal": 0x090}  # fmt: skip
 

@@ -274,6 +274,8 @@ def _inside(name: str, start: str, length: str, size: int, yes: str, no: str) ->
 
 def _global(size: int, no: str) -> str:
     """Whether the bytes are in an allocation of global memory."""
+    # The shadow has a number for each 256 bytes: how many of them, from the first on, belong to an
+    # allocation. An access is inside where its end is not above that.
     return f"""range:
   %off = sub i64 %a, %arena
   %in = icmp ult i64 %off, %limit
@@ -310,6 +312,8 @@ outside:
 
 def _in_cluster(size: int) -> str:
     """The window of the block itself, or of that whose rank the address has above bit 24."""
+    # Ranks are stored one higher, so that an address of the block's own window, which has 0 there,
+    # is one of the cluster as it stands.
     return f"""  %low = and i64 %a, {size - 1}
   %aligned = icmp eq i64 %low, 0
   br i1 %aligned, label %whose, label %misaligned

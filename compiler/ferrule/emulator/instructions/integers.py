@@ -108,6 +108,7 @@ def _abs(e: Emitter, item: Instruction, named: Named) -> None:
     t = kind(named)
     value, llvm = e.read(item.operands[1], t), vector(t)
     name = f"@llvm.abs.v32i{bits_of(t)}"
+    # With true the smallest number, which has no positive one, would be poison.
     e.write(item.operands[0], t, e.op(f"call {llvm} {name}({llvm} {value}, i1 false)"))
 
 
@@ -191,6 +192,7 @@ def _szext(e: Emitter, item: Instruction, named: Named) -> None:
     value, count = e.read(item.operands[1], t), e.read(item.operands[2], "u32")
     count = _counted(e, count, kind(named, "mode"))
     up = e.op(f"sub <32 x i32> splat (i32 32), {count}")
+    # No bits would be a shift by 32, which is poison in LLVM.
     none = e.op(f"icmp eq <32 x i32> {count}, zeroinitializer")
     up = e.op(f"select <32 x i1> {none}, <32 x i32> zeroinitializer, <32 x i32> {up}")
     op = "ashr" if t[0] == "s" else "lshr"
@@ -205,6 +207,7 @@ def _bmsk(e: Emitter, item: Instruction, named: Named) -> None:
     place, count = (e.read(each, "u32") for each in item.operands[1:3])
     mode = kind(named, "mode")
     place, count = (_counted(e, each, mode) for each in (place, count))
+    # In 64 bits: a shift by 32 is defined there.
     ones = []
     for each in (place, count):
         wide = e.op(f"zext <32 x i32> {each} to <32 x i64>")

@@ -212,6 +212,7 @@ def _ld_param(e: Emitter, results: tuple[Operand, ...], source: Address, t: str)
     for i, register in enumerate(results):
         place = e.op(f"getelementptr i8, ptr %params, i64 {offset + i * BYTES[t]}")
         llvm = SCALARS[t]
+        # Nobody writes to the parameters while a kernel runs.
         value = e.op(f"load {llvm}, ptr {place}, align 1, !invariant.load !0")
         e.write(register, t, e.spread(value, llvm), wider=True)
 
