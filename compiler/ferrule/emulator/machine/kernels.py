@@ -60,6 +60,7 @@ class Kernel:
         self._work: Work | None = None
         self._translate()
         said = function.directives
+        # An estimate, as no assembler has allocated them; 255 is the most that a thread can have.
         self.registers: Final = min(255, 16 + len(blocks.registers) // 4)
         self.required_block: Final = _sizes(said.get("reqntid"))
         self.required_cluster: Final = _sizes(said.get("reqnctapercluster"))
@@ -218,6 +219,7 @@ def _local(blocks: Flow) -> tuple[dict[str, tuple[str, int]], int]:
     at = 0
     for each in blocks.variables:
         if each.space in ("local", "param"):
+            # Memory of threads is given in units of 256 bytes.
             if each.align > 256:
                 raise PtxError(f"{each.name} is aligned to {each.align} bytes", each.line)
             at = -(-at // each.align) * each.align

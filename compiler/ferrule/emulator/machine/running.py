@@ -169,6 +169,8 @@ class Runner:
 
     def _threads(self, total: int) -> int:
         """How many threads may execute the blocks of a launch."""
+        # Only one thread gives the same random schedule again, and what checks and the profile
+        # note while kernels run is noted by one thread.
         if self._machine.random or not self._machine.parts.idle or total == 1:
             return 1
         count = min(threads(), total)

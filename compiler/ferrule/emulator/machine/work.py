@@ -31,6 +31,7 @@ def _order(count: int, random: int) -> tuple[int, int, int]:
         return 0, 0, 0
     mixed = random * _MIXER % (1 << 64)
     step = mixed % count
+    # Only with a step that has no factor in common with the count does each block come once.
     while gcd(step, count) != 1:
         step += 1
     return step, (mixed >> 32) % count, count

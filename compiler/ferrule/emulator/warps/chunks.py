@@ -109,6 +109,7 @@ class _Chunker:
     # ---- which line belongs where ----
 
     def _sort(self, line: str) -> None:
+        # Labels, ends of blocks, and calls of helpers, whose names are quoted.
         if not line.startswith("  ") or line.startswith(_ENDS) or ' @"' in line:
             self._alone(line)
         elif "<32 x " in line:
@@ -187,6 +188,7 @@ class _Chunker:
         found = _DEFINED.match(line)
         if found is None:
             loop.after.append(line)
+        # It must not move before a store that stands before it.
         elif "load " in found[2] and loop.after:
             self._close()
             self._loop.before.append(line)
@@ -330,6 +332,7 @@ class _Writer:
         return kind if self._part == 1 else f"<{self._part} x {kind}>"
 
     def line(self, line: str) -> None:
+        # A look that costs little first: few lines have a vector that is written out.
         if ", i32 1, " in line or ", i64 1, " in line or line.count(",") > 30:
             for text in _LISTED.findall(line):
                 if text.count(",") == 31:

@@ -294,6 +294,8 @@ class Emitter:
         if not wanted:
             return
         lanes = self.op(f"bitcast i32 {self.mask} to <32 x i1>")
+        # All loads, then all stores of vectors, then the words: a load behind the store of a word
+        # would begin another loop, see `chunks`.
         before = {name: self._before.get(name) or self._from_frame(name) for name in wanted}
         words = []
         for name in wanted:
