@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _written(arguments)  # with its imports: Ctrl-C may come that early
     except KeyboardInterrupt:
-        return 130
+        return 130  # 128 and the number of SIGINT, as shells have it
 
 
 def _written(arguments: Sequence[str] | None) -> int:

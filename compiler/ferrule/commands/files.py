@@ -72,6 +72,7 @@ def read_built(path: Path) -> BuiltFile:
         data = read_file(path)
         if data.startswith(ARCHIVE):
             return BuiltFile(path, "archive", tuple(map(_object, read_archive(data))), data)
+        # `e_type` of the header, which stands behind the 16 bytes of `e_ident`.
         if data[16:18] == FileType.LIBRARY.to_bytes(2, "little"):
             return BuiltFile(path, "library", (_library(data),), data)
         return BuiltFile(path, "object", (_object(data),), data)

@@ -80,6 +80,7 @@ def _views(path: Path, shown: Iterable[Shown], view: str) -> tuple[dict[str, Any
             failure, left_out[each.name] = error, str(error)
         except (StageError, CompileError) as error:
             raise Failure.of(error, f"{path}: {each.name}: ") from error
+    # One function without kernels is no reason to hide the kernels of the others.
     if failure is not None and not found:
         raise Failure.of(failure, f"{path}: ") from failure
     return found, left_out

@@ -59,6 +59,7 @@ def _imported(name: str, path: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise Failure(f"{path}: it is no Python file (.py)")
     module = importlib.util.module_from_spec(spec)
+    # Before it runs: dataclasses and pickle look for the module of a class there.
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)

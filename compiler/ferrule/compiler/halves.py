@@ -95,6 +95,8 @@ def _widen_float16(b: ir.IRBuilder, bits: ir.Value) -> ir.Value:
     magnitude = b.and_(wide, _i32(0x7FFF))
     sign = b.shl(b.and_(wide, _i32(0x8000)), _i32(16))
     shifted = b.shl(magnitude, _i32(13))
+    # 112 is the difference of the biases, 127 - 15. Twice that moves the exponent of infinity and
+    # NaN from 31 to 255.
     normal = b.add(shifted, _i32(112 << 23))
     special = b.add(shifted, _i32(224 << 23))
     # An integer conversion, because some processes flush subnormal floats to zero.
@@ -109,12 +111,15 @@ def _narrow_float16(b: ir.IRBuilder, value: ir.Value) -> ir.Value:
     sign = b.and_(b.lshr(bits, _i32(16)), _i32(0x8000))
     magnitude = b.and_(bits, _i32(0x7FFFFFFF))
     even = b.and_(b.lshr(magnitude, _i32(13)), _i32(1))
+    # One less than half of the 13 bits that go, and the last bit that stays: a tie is rounded up
+    # only from an odd one. The difference of the biases goes in the same addition.
     rounded = b.add(b.add(magnitude, even), _i32(0xFFF - (112 << 23)))
     shifted = b.lshr(rounded, _i32(13))
     normal = b.select(b.icmp_unsigned("<", shifted, _i32(0x7C00)), shifted, _i32(0x7C00))
     # The last bit of a float in [0.5, 1) is worth 2**-24, as that of a subnormal float16 is.
     aligned = b.fadd(b.bitcast(magnitude, F32), ir.Constant(F32, 0.5))
     tiny = b.sub(b.bitcast(aligned, I32), _i32(0x3F000000))
+    # 113 is the exponent of 2^-14, the smallest normal float16.
     finite = b.select(b.icmp_unsigned("<", magnitude, _i32(113 << 23)), tiny, normal)
     payload = b.and_(b.lshr(magnitude, _i32(13)), _i32(0x3FF))
     nan = b.or_(payload, _i32(0x7E00))
@@ -130,6 +135,7 @@ def _narrow_bfloat16(b: ir.IRBuilder, value: ir.Value) -> ir.Value:
     bits = b.bitcast(value, I32)
     upper = b.lshr(bits, _i32(16))
     rounded = b.add(b.add(bits, b.and_(upper, _i32(1))), _i32(0x7FFF))
+    # The quiet bit: the payload may be in the lower half alone, and would be infinity without it.
     nan = b.or_(upper, _i32(0x40))
     is_nan = b.icmp_unsigned(">", b.and_(bits, _i32(0x7FFFFFFF)), _i32(0x7F800000))
     return b.trunc(b.select(is_nan, nan, b.lshr(rounded, _i32(16))), I16)
@@ -140,6 +146,8 @@ def _narrow_tfloat32(b: ir.IRBuilder, value: ir.Value) -> ir.Value:
     even = b.and_(b.lshr(bits, _i32(13)), _i32(1))
     rounded = b.add(b.add(bits, even), _i32(0xFFF))
     is_nan = b.icmp_unsigned(">", b.and_(bits, _i32(0x7FFFFFFF)), _i32(0x7F800000))
+    # The quiet bit: the payload may be in the bits that are cleared, and would be infinity without
+    # it.
     chosen = b.select(is_nan, b.or_(bits, _i32(0x400000)), rounded)
     return b.bitcast(b.and_(chosen, _i32(-0x2000)), F32)
 

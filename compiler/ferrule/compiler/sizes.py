@@ -97,6 +97,7 @@ class Sizes(Generic[V]):
     def _arithmetic(self, op: ExprOp, lhs: Size[V], rhs: Size[V]) -> Size[V]:
         emitter, flag = self.emitter, self._flag(lhs.undefined, rhs.undefined)
         low, high = _interval(op, lhs, rhs)
+        # The bounds of the operands show that it cannot wrap.
         if INT64_MIN <= low and high <= INT64_MAX:
             value = emitter.binary(_PLAIN[op], lhs.value, rhs.value)
             return Size(value, flag, low, high)
@@ -118,6 +119,8 @@ class Sizes(Generic[V]):
         divisor, flag = self._divisor(op, lhs, rhs)
         emitter, zero = self.emitter, self.emitter.const_i64(0)
         flag = self._flag(lhs.undefined, rhs.undefined, flag)
+        # LLVM's division rounds towards zero, and its rest has the sign of the dividend. Python
+        # rounds down, so the results differ where there is a rest and the signs are different.
         quotient = emitter.binary("sdiv", lhs.value, divisor)
         rest = emitter.binary("srem", lhs.value, divisor)
         inexact = emitter.icmp("ne", rest, zero)

@@ -18,6 +18,7 @@ def get_smem_layout_atom(layout: LayoutEnum, element_type: DType, major_mode_siz
     """The kind of the widest swizzle of which the contiguous mode of a tile is a multiple."""
     size = major_mode_size * element_type.bits
     prefix = "MN" if layout is LayoutEnum.COL_MAJOR else "K"
+    # `size` is in bits, and a span in bytes.
     spans = (span for span in (128, 64, 32) if size % (8 * span) == 0)
     span = next(spans, None)
     return getattr(

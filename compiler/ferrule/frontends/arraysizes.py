@@ -50,6 +50,7 @@ def declared_arrays(
 
 def _declarations(text: str, name: str) -> Iterator[list[str]]:
     """The parameters of each declaration of a function, definitions first."""
+    # Brackets and names in a literal mean nothing; the positions stay.
     text = _TEXTS.sub(lambda found: " " * len(found[0]), text)
     found = []
     for each in re.finditer(rf"(?<=[\w*&>\s])\b{re.escape(name)}\s*\(", text):

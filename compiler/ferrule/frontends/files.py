@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["load"]
 
+# Plain bitcode, and the wrapper that Apple's tools put around it (LLVM Bitcode File Format).
 _BITCODE: Final = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 _PTX: Final = re.compile(rb"^\s*\.version\s+\d", re.MULTILINE)
 _LLVM: Final = re.compile(
@@ -81,6 +82,7 @@ def _load(
         return DeviceCode.from_cubin(name)
     if _PTX.search(data):
         return DeviceCode.from_ptx(name, kernels)
+    # A binary file of another kind may contain such a line of text.
     if b"\0" not in data and _LLVM.search(data):
         return HostCode.from_llvm(name, libraries=libraries)
     raise ObjectFileError(

@@ -476,6 +476,7 @@ def _sections(data: bytes) -> dict[str, bytes]:
     """The sections of a 64-bit ELF object file."""
     if data[:6] != b"\x7fELF\x02\x01":
         raise ValueError("no ELF of 64 bits")
+    # e_shoff; then e_shentsize, e_shnum and e_shstrndx of Elf64_Ehdr.
     start, width, count, names = (
         struct.unpack_from("<Q", data, 40)[0],
         *struct.unpack_from("<3H", data, 58),
@@ -505,6 +506,7 @@ class _Reader:
             value |= (byte & 0x7F) << shift
             shift += 7
             if not byte & 0x80:
+                # Bit 6 of the last byte is the sign (DWARF 5, 7.6).
                 return value - (1 << shift) if signed and byte & 0x40 else value
 
     def form(self, form: int) -> int:
@@ -513,14 +515,17 @@ class _Reader:
             return self.fixed(_FIXED[form])
         if form in _LEBS:
             return self.leb(signed=form == _SIGNED_LEB)
+        # DW_FORM_string, which ends with a zero.
         if form == 0x08:
             self.at = self.data.index(b"\0", self.at) + 1
         elif form in _BLOCKS:
             length = self.fixed(_BLOCKS[form])
             self.at += length
+        # DW_FORM_block and DW_FORM_exprloc.
         elif form in (0x09, 0x18):
             length = self.leb()
             self.at += length
+        # DW_FORM_flag_present: it is true by being there, and has no bytes.
         elif form != 0x19:
             raise ValueError(f"form {form:#x}")
         return 1
@@ -538,6 +543,7 @@ def _kinds(data: bytes) -> _Kinds:
         attributes = []
         while True:
             name, form = reader.leb(), reader.leb()
+            # DW_FORM_implicit_const: the value stands here, and not in the entries.
             constant = reader.leb(signed=True) if form == 0x21 else 0
             if not name and not form:
                 break
@@ -564,11 +570,14 @@ def _entries(sections: Mapping[str, bytes]) -> dict[int, _Entry]:
     kinds, reader = _kinds(sections[".debug_abbrev"]), _Reader(sections[".debug_info"])
     texts = _texts(sections)
     end = reader.fixed(4) + 4
+    # The header of a unit: length, version, then offset of the abbreviations and size of an
+    # address; version 5 has the type of the unit too.
     reader.at = 12 if reader.fixed(2) >= 5 else 11
     found: dict[int, _Entry] = {}
     parents: list[_Entry] = []
     while reader.at < end:
         at, code = reader.at, reader.leb()
+        # 0 ends the children of an entry.
         if not code:
             parents.pop()
             if not parents:

@@ -543,6 +543,7 @@ def _sized(number: int, kind: str, given: Given) -> str:
     else:
         bits = {"int8": 8, "int16": 16, "int64": 64, "uint8": 8, "uint16": 16, "uint64": 64}
         size = bits.get(given.dtype or "", 32) // 8
+        # typeclass.h of GCC: 1 to 4 are integers, characters, enums and bools; 5 is a pointer.
         right = f"sizeof({kind}) == {size} && __builtin_classify_type(*({kind}*)0) < 5"
     return f"typedef char ferrule_sized_{number}[({right}) ? 1 : -1];"
 

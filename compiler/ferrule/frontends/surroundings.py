@@ -164,6 +164,7 @@ def _held(value: Any, depth: int) -> Any:
     if depth and isinstance(value, list | tuple | set | frozenset | deque):
         return [_held(each, depth - 1) for each in value]
     if isinstance(value, bool | int | float | str | bytes | bytearray):
+        # By `repr`, so that NaN equals itself and 0.0 is not -0.0; with the type, since True == 1.
         return type(value), bytes(value) if isinstance(value, bytearray) else repr(value)
     if depth and not isinstance(value, type | ModuleType) and hasattr(value, "__dict__"):
         return id(value), _held(vars(value), depth - 1)

@@ -238,6 +238,8 @@ def _portable(error: Exception) -> Exception:
     """An error that can be pickled and read back."""
     try:
         again = pickle.loads(pickle.dumps(error))
+        # Exceptions whose `__init__` has other parameters than its message lose it, or cannot be
+        # read back.
         if type(again) is type(error) and str(again) == str(error):
             return error
     except Exception:

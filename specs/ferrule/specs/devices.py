@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+# `DLDeviceType` of dlpack.h, whose names are kDLCPU, kDLCUDA and so on.
 DEVICE_CODES: Final[dict[str, int]] = {
     "cpu": 1,
     "cuda": 2,

@@ -21,6 +21,7 @@ from ferrule.specs import rounding
 
 Kind = Literal["bool", "int", "uint", "float", "complex"]
 
+# `DLDataTypeCode` of dlpack.h. 3 is an opaque handle, and 4 is bfloat16, which has a code alone.
 _KIND_CODES: Final[dict[Kind, int]] = {"int": 0, "uint": 1, "float": 2, "complex": 5, "bool": 6}
 
 
@@ -80,6 +81,7 @@ class DType(type):
     @property
     def dlpack(cls) -> int:
         """The 4 bytes of a DLDataType with one lane, read as a little-endian int32."""
+        # `struct { uint8_t code; uint8_t bits; uint16_t lanes; }`.
         return cls.code | cls.bits << 8 | 1 << 16
 
     @property

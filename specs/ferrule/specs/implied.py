@@ -254,6 +254,7 @@ def _with(symbol: Sym, *, low: int = INT64_MIN, high: int = INT64_MAX, by: int =
     is left: then every call is refused."""
     (least, largest), divisor = symbol.interval(), math.lcm(symbol.divisibility, by)
     first, last = max(low, least), min(high, largest)
+    # The first multiple of the divisor from `first` on.
     if -(-first // divisor) * divisor > last or divisor >= 1 << symbol.width - 1:
         return symbol
     return Sym(

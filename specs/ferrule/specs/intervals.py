@@ -35,6 +35,7 @@ def _compound(op: ExprOp, lhs: Interval, rhs: Interval) -> Interval:
         case "sub":
             return lhs[0] - rhs[1], lhs[1] - rhs[0]
         case "mul":
+            # Signs decide which of the ends give the least and the largest product.
             products = [a * b for a in lhs for b in rhs]
             return min(products), max(products)
         case "min":

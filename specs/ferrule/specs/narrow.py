@@ -130,8 +130,10 @@ def decode(form: Format, bits: int) -> float:
     if magnitude == form.infinity:
         return sign * math.inf
     exponent, mantissa = magnitude >> form.mantissa, magnitude & ((1 << form.mantissa) - 1)
+    # A subnormal number has no implicit bit. A format without a sign, E8M0, has no subnormal ones.
     if exponent or not form.signed:
         mantissa |= 1 << form.mantissa
+    # Subnormal numbers have the exponent of the smallest normal ones.
     power = max(exponent - form.bias, form.least_exponent)
     return sign * math.ldexp(mantissa, power - form.mantissa)
 
@@ -146,6 +148,7 @@ def encode(form: Format, value: float, *, saturate: bool = False) -> int:
     magnitude = _magnitude(form, abs(value))
     if magnitude > form.largest:
         magnitude = form.largest if saturate else form.overflow
+    # These formats have no negative zero: its bits are their only NaN.
     if form.specials == "fnuz" and magnitude in (0, form.nan):
         return magnitude
     return sign | magnitude

@@ -72,6 +72,7 @@ def parse_condition(text: str, signature: Signature) -> Condition:
     found = _ALIGNED.fullmatch(text)
     if found is not None:
         tensors = {each.name: each for each in signature.params if isinstance(each, Tensor)}
+        # Otherwise the text may still be a condition that names no tensor.
         if found[1] in tensors:
             return aligned(tensors[found[1]].data, int(found[2]))
     symbols = {name: symbol for symbol, name in signature.known.items()}
@@ -117,6 +118,7 @@ def _without_marks(text: str) -> tuple[str, int, int | None]:
     Returns the text, the number of parameters before `/`, and the number before `*`; None if there
     is no `*`.
     """
+    # A look that costs little: few signatures have marks, and tokens cost much more.
     if not _MARKS.search(text):
         return text, 0, None
     depth, before, found = 0, 0, {}
@@ -141,6 +143,7 @@ def _without_marks(text: str) -> tuple[str, int, int | None]:
 
 def _without_requirements(text: str) -> tuple[str, list[ast.expr]]:
     """Split the requirements from what is before " requires ", which a literal can have too."""
+    # From behind: a literal that contains " requires " stands before the requirements.
     for found in reversed(list(_REQUIRES.finditer(text))):
         try:
             listed = ast.parse(f"[{text[found.end() :]}]", mode="eval").body

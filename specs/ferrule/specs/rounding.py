@@ -69,6 +69,7 @@ def _odd(value: int) -> float:
         return float(value)
     magnitude = abs(value)
     kept = magnitude >> excess
+    # 53 bits are exact in a binary64, so this is no second rounding.
     odd = as_float((kept | (kept << excess != magnitude)) << excess)
     return -odd if value < 0 else odd
 
@@ -86,6 +87,7 @@ def float16_bits(value: float) -> int:
     try:
         return int(struct.unpack("<H", struct.pack("<e", value))[0])
     except OverflowError:
+        # `struct` refuses what rounds to infinity.
         return 0x7C00 if value > 0 else 0xFC00
 
 
@@ -108,9 +110,11 @@ def _upper_bits(value: float, count: int) -> int:
     nearest, cut = float32_value(value), 32 - count
     bits: int = struct.unpack("<I", struct.pack("<f", nearest))[0]
     if math.isnan(value):
+        # Bit 22 of a binary32 is the quiet bit: without it, what is left could be infinity.
         return bits >> cut | 1 << (22 - cut)
     if nearest != value:  # rounded to odd, so that the second rounding sees no false tie
         bits = (bits - (abs(nearest) > abs(value))) | 1
+    # One less than a half, and the last bit that stays: a tie is rounded up only from an odd one.
     return (bits + (1 << (cut - 1)) - 1 + (bits >> cut & 1)) >> cut
 
 

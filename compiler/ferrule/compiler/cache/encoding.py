@@ -95,6 +95,7 @@ class Encoder:
         known = self._numbers.get(id(value))
         if known is not None:
             return known, False
+        # Alive, so that no other object gets its `id`.
         self._kept.append(value)
         self._numbers[id(value)] = len(self._numbers)
         return len(self._numbers) - 1, True

@@ -72,6 +72,7 @@ def unpacked(data: bytes, key: str | None = None) -> Entry:
     rest = data[_HEAD:]
     if not data.startswith(MAGIC):
         raise EntryError("it has another format")
+    # Before the header is parsed: nothing damaged gets that far.
     if sha256(rest).digest() != data[len(MAGIC) : _HEAD]:
         raise EntryError("its digest does not match")
     size = int.from_bytes(rest[:4], "little")

@@ -39,10 +39,12 @@ class Key:
 
 def key_of(about: str, parts: Mapping[str, bytes]) -> Key:
     """The key of these parts; the bytes of a part are anything that tells its values apart."""
+    # Python keeps the bytes of a path that is no UTF-8 as lone surrogates.
     whole, told = sha256(about.encode("utf-8", "surrogatepass")), {}
     for name, data in sorted(parts.items()):
         digest = sha256(data).digest()
         said = name.encode("utf-8", "surrogatepass")
+        # With its length, so that a name and what follows cannot be read as another name.
         whole.update(len(said).to_bytes(4, "little") + said + digest)
         told[name] = digest[:8].hex()
     return Key(about, told, whole.hexdigest())

@@ -47,6 +47,7 @@ class Remote:
             data = self.files.cat_file(self._path(key))
         except FileNotFoundError:
             return None
+        # Each protocol of fsspec raises exceptions of its own packages.
         except Exception as error:
             warn_once(f"{self.address} of {settings.REMOTE} cannot be read: {error!r}")
             return None

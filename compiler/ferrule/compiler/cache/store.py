@@ -77,6 +77,7 @@ class Store:
         except (OSError, MemoryError):
             return None
         with contextlib.suppress(OSError):
+            # `shrink` removes what was used longest ago, by this time.
             os.utime(path)
         return entry
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _ASIDE: Final = frozenset({"__pycache__", "emulator"})
 """Folders that have no part in what a compilation gives, but for what reaches it as its input."""
 
+# These differ between the processors of one machine, or from one start of it to the next, and do
+# not say which instructions it has.
 _VOLATILE: Final = re.compile(
     r"^(?:processor|cpu MHz|physical id|siblings|core id|cpu cores|apicid|initial apicid|bogomips"
     r"|BogoMIPS|microcode|bugs|power management|cache size|TLB size)\s*:.*\n?",

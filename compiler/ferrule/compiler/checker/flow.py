@@ -222,6 +222,7 @@ def _pair(frame: Frame) -> None:
         with emitter.if_then(frame.equal(emitter.load_field(more, ANY, "v_int64"), 0)):
             release_held(emitter, held)
             frame.go_to(frame.operand32("a"))
+    # tvm-ffi's iterator function takes 0 for the key, 1 for the value, and 2 to go on, above.
     for command, name in enumerate(("key", "value")):
         place = emitter.field_ptr(held, HELD, name)
         release_any(emitter, place)

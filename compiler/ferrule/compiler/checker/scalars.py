@@ -55,9 +55,13 @@ def define_narrow(emitter: Emitter) -> None:
         hidden = const(1 << _F64_MANTISSA)
         fraction = build.or_(build.and_(magnitude, const((1 << _F64_MANTISSA) - 1)), hidden)
         further = build.add(shift, build.sub(build.add(offset, one), power))
+        # A fraction is below 2^53, so 63 gives 0 as any larger shift would; LLVM defines none from
+        # 64 on.
         far = build.icmp_signed(">", further, const(63))
         small = _rounded(emitter, fraction, build.select(far, const(63), further))
         finite = build.select(is_normal, normal, small)
+        # Also after rounding up from the largest number, whose bits become exactly those of
+        # infinity.
         past = build.icmp_signed(">", finite, infinity)
         finite = build.select(past, infinity, finite)
         is_nan = build.icmp_signed(">", magnitude, const(0x7FF << _F64_MANTISSA))
@@ -83,6 +87,7 @@ def define_big_float(emitter: Emitter) -> None:
             emitter.ret(build.sitofp(high, F64))
         sign = build.ashr(high, const(63))
         with emitter.if_then(build.icmp_signed(">", count, const(_F64_WORDS))):
+            # The sign is -1 or 0 as an int.
             infinity = build.or_(build.shl(sign, const(63)), const(0x7FF << _F64_MANTISSA))
             emitter.ret(build.bitcast(infinity, F64))
         # Take the 64 bits below the copies of the sign. If any lower bit is set, set the lowest one
@@ -131,6 +136,7 @@ def _rounded(emitter: Emitter, value: ir.Value, shift: ir.Value) -> ir.Value:
     """The value shifted right, rounded to nearest, ties to even.  The shift must be at most 62."""
     build, one = emitter.builder, emitter.const_i64(1)
     lowest = build.and_(build.lshr(value, shift), one)
+    # One less than a half, and the last bit that stays: a tie is rounded up only from an odd one.
     half = build.sub(build.shl(one, build.sub(shift, one)), one)
     return build.lshr(build.add(value, build.add(half, lowest)), shift)
 

@@ -159,6 +159,7 @@ class _Range:
     def meets(self, call: Call, other: _Range) -> ir.Value:
         """Whether both ranges have a byte in common, i1."""
         e = call.emitter
+        # Unsigned: addresses with the highest bit set are not below the others.
         below, above = e.icmp("ult", self.low, other.high), e.icmp("ult", other.low, self.high)
         both = e.binary("and", self.some, other.some)
         return e.binary("and", e.binary("and", below, above), both)

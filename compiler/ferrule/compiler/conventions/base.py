@@ -200,6 +200,7 @@ class Call(Flow):
         Raises ValueError for a parameter that is not in the signature.
         """
         places = list(first_slots(self.signature.params))
+        # The object itself first: two parameters of a signature may be equal.
         found = [slot for each, slot in places if each is param]
         found = found or [slot for each, slot in places if each == param]
         if len(found) != 1:
@@ -332,6 +333,7 @@ class Call(Flow):
     def _float_comparison(self, condition: FloatComparison) -> ir.Value:
         e, param = self.emitter, condition.param
         value = halves.to_float64(e, param.dtype, self.leaves(param)[0])
+        # As in Python, NaN is unequal to everything, and every other comparison with it is false.
         compare = e.builder.fcmp_unordered if condition.op == "ne" else e.builder.fcmp_ordered
         return compare(_FLOAT_PREDICATES[condition.op], value, ir.Constant(F64, condition.number))
 
@@ -503,6 +505,8 @@ class Call(Flow):
         if size.bounds:
             low, high = size.interval(signed=False)
             message = f"{literal(teller)} gave {literal(shown)} = {{}}, expected {low} to {high}"
+            # One unsigned comparison for both bounds: below `low` the difference wraps to a large
+            # number.
             span, above = e.const_i64(high - low), e.builder.sub(value, e.const_i64(low))
             outside = e.icmp("ugt", above, span)
             self.refuse(outside, Fault("RuntimeError", message), [value])

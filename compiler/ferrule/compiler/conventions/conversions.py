@@ -88,9 +88,12 @@ def _rounded_to_odd(call: Call, value: ir.Value, *, signed: bool) -> ir.Value:
     its lowest bit records whether bits were lost, and a second rounding gives the result of one
     rounding."""
     e = call.emitter
+    # 2047 is the 11 bits that an i64 has beyond the 53 of a float64. If one of them is set, adding
+    # 2047 carries into bit 11, the lowest that is kept.
     lost = e.binary("and", value, e.const_i64(2047))
     odd = e.binary("or", value, e.binary("add", lost, e.const_i64(2047)))
     kept = e.binary("and", odd, e.const_i64(-2048))
+    # Moves -2^53 to 0, so that one unsigned comparison tests both ends.
     shifted = e.binary("add", value, e.const_i64(1 << 53)) if signed else value
     large = e.icmp("ugt", shifted, e.const_i64(1 << (54 if signed else 53)))
     return e.select(large, kept, value)

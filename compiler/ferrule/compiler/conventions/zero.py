@@ -84,6 +84,7 @@ def fill(call: Call, tensor: Tensor, stream: ir.Value | None) -> None:
     device, launcher = call.device_type(tensor), call.innermost_launcher()
     managed = device is DeviceType.CUDA_MANAGED
     if call.on_host(tensor) or (managed and launcher is None):
+        # The address of an empty tensor may be null, which C forbids for memset even with size 0.
         with e.if_then(e.icmp("ne", size, e.const_i64(0)), likely=True):
             e.call("memset", [at, ir.Constant(I32, 0), size])
         return

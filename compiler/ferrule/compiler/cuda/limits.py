@@ -28,6 +28,8 @@ CLUSTER_ARCH: Final = 90
 """Ten times the compute capability of the first GPUs with clusters."""
 REGISTERS: Final = 1 << 16
 """The registers of an SM, and so of a block: no GPU since compute capability 5.0 has more."""
+# The largest dynamic shared memory of a block, by compute capability: CUDA C++ Programming Guide,
+# technical specifications. Since 8.0 it is without the 1 KiB of each block that CUDA reserves.
 _KIB: Final = MappingProxyType(
     {
         48: (50, 52, 53, 60, 61, 62),

@@ -82,6 +82,7 @@ class DataType(IntEnum):
         return DataType.FLOAT16 <= self <= DataType.TFLOAT32_FTZ
 
 
+# By the number of the `DataType`. 13, the packed 4-bit type, is none of them, so it has no size.
 _ITEMSIZES: Final = (1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4, 0, 1)
 
 
@@ -110,6 +111,7 @@ class Swizzle(IntEnum):
         return _SPANS[self]
 
 
+# By the number of the `Swizzle`.
 _SPANS: Final = (None, 32, 64, 128, 128, 128, 128)
 _PADDED_SWIZZLES: Final = (Swizzle.NONE, Swizzle.B128, Swizzle.B128_ATOM_32B)
 

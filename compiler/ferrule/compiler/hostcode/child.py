@@ -35,6 +35,7 @@ import signal
 import sys
 from typing import Any
 
+# Plain bitcode, and the wrapper that Apple's tools put around it (LLVM Bitcode File Format).
 _BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 _KEPT = "llvm."
 _NAME = re.compile(r'%(?:"[^"]*"|[-\w.$]+)')
@@ -248,13 +249,16 @@ def _prepare() -> None:
     There are no core dumps, because a crash here is expected and not for a debugger.  An interrupt
     is for the parent.  If memory is exhausted, the system ends this process first.
     """
+    # Ctrl-C goes to all of a terminal's processes; the parent decides what happens with this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A disk on which a process stands cannot be unmounted.
     os.chdir(os.path.abspath(os.sep))
     try:
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         with open("/proc/self/oom_score_adj", "w") as score:
+            # Where memory runs out, this process ends first, not the user's program.
             score.write("1000")
     except (ImportError, OSError):
         return
@@ -279,6 +283,7 @@ def _is_large() -> bool:
         import resource
     except ImportError:
         return False
+    # macOS counts ru_maxrss in bytes, Linux in KiB.
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit > _MOST_MEMORY
 
@@ -291,6 +296,7 @@ def _rename(module: Any, llvm: Any, prefix: str) -> dict[str, str]:
         if symbol.is_declaration or symbol.linkage in hidden or symbol.name.startswith(_KEPT):
             continue
         name, symbol.name = symbol.name, prefix + symbol.name
+        # Nobody else chooses among several definitions: the name is this code's own.
         if symbol.linkage in spare:
             symbol.linkage = llvm.Linkage.internal
             continue
@@ -574,6 +580,7 @@ def _size(kind: str) -> int | None:
     if vector := re.fullmatch(r"([<\[])(\d+) x (.*)[>\]]", kind):
         each = _size(vector[3])
         count = int(vector[2])
+        # Vectors of another number of elements have padding behind them.
         is_whole = vector[1] == "[" or count & (count - 1) == 0
         return each * count if each is not None and is_whole else None
     if kind in ("i8", "i16", "i32", "i64"):
@@ -602,6 +609,7 @@ def _compiled(llvm: Any, module: Any, machine: Any) -> bytes:
 def _serve() -> None:
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     # Keep LLVM's output out of the answers.
+    # LLVM prints to file descriptor 1, which no assignment to sys.stdout changes.
     os.dup2(2, 1)
     _prepare()
     for _ in range(_MOST_REQUESTS):

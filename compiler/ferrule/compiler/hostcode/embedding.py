@@ -35,6 +35,7 @@ PREFIX: Final = "ferrule_code_"
 SYMBOL: Final = re.compile(r"[A-Za-z_.$][\w.$]*", re.ASCII)
 """Names that an assembler accepts without quotes."""
 
+# SHT_PROGBITS; SHF_WRITE and SHF_EXECINSTR; STT_FUNC, STT_TLS and STT_GNU_IFUNC: see elf.h.
 _PROGBITS: Final = 1
 _WRITE, _EXECUTE = 1, 4
 _FUNCTION, _THREAD_LOCAL, _IFUNC = 2, 6, 10
@@ -217,6 +218,7 @@ class _Reader:
         """Keep only the sections that these functions need, over any number of steps; returns the
         undefined symbols that they need.  Keeps all if it does not have one of them."""
         first = [each for each in self._functions() if each.name in functions]
+        # One of them is not in this object: what is needed cannot be known, so all is kept.
         if len(first) < len(set(functions)):
             return frozenset(each.name for each in self._symbols if not each.section)
         uses, undefined = self._uses(), set[str]()
@@ -344,6 +346,7 @@ class _Reader:
             if rows.at.kind != elf.SHT_RELA or not self._is_carried(rows.at.info):
                 continue
             for offset, info, addend in elf.entries(elf.RELOCATION, self._data, rows.at):
+                # ELF64_R_TYPE and ELF64_R_SYM.
                 kind, target = self._reference(info & 0xFFFFFFFF, info >> 32, addend)
                 if kind:
                     yield f".reloc {self._label(rows.at.info)}{offset:+d}, {kind}, {target}"

@@ -68,6 +68,8 @@ def promised(words: Iterable[str]) -> Promised:
         is_apart="noalias" in said,
         reads_only=bool(said & {"readonly", "readnone"}),
         align=numbers.get("align", 1),
+        # `dereferenceable(n)` with n > 0 means nonnull too (LLVM Language Reference, in the default
+        # address space).
         is_there="nonnull" in said or surely > 0,
         bytes=max(surely, perhaps),
         may_be_null=not surely,

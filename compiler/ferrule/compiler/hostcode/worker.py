@@ -76,8 +76,10 @@ class Worker:
         assert to is not None and of is not None
         left = memoryview(request)
         try:
+            # A pipe without a buffer takes as much as it has room for.
             while left:
                 left = left[to.write(left) :]
+        # The worker ended before it read all; its status says why.
         except BrokenPipeError:
             return None
         size = of.readline()

@@ -88,6 +88,7 @@ def alone(function: Callable[..., T], *arguments: object) -> T:
         raise CompileError("this needs a Python process of its own, but sys.executable is empty")
     if _MARK in os.environ:
         raise CompileError(_within_another())
+    # The path comes first: without it the child cannot import the function's module.
     request = pickle.dumps(_path()) + pickle.dumps((function, arguments))
     # Isolated, so that neither the current folder nor the environment can shadow its modules.
     command = [sys.executable, "-I", "-c", _START]

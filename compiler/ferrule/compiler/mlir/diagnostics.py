@@ -124,6 +124,7 @@ def span_of(location: str, step: Step) -> Span | None:
     if unnamed and not 0 < line <= len(lines):
         return None
     text = lines[line - 1][:_MOST_LETTERS] if unnamed else ""
+    # MLIR counts columns from 1.
     start = max(0, column - 1)
     name = step.file if unnamed else file
     return Span(name, "module", line, start, max(start + 1, _word_end(text, start)), text)

@@ -81,6 +81,7 @@ def _nearest(value: Fraction, exponent_bits: int, fraction_bits: int) -> int:
     exponent = least
     if value:
         exponent = value.numerator.bit_length() - value.denominator.bit_length()
+        # The difference of the lengths is the exponent, or one more.
         exponent -= value < Fraction(2) ** exponent
         exponent = max(exponent, least)
     steps = round(value / Fraction(2) ** (exponent - fraction_bits))
@@ -94,6 +95,8 @@ def _doubled(bits: int) -> int:
     if exponent == 0xFF:
         return sign << 63 | 0x7FF << 52 | fraction << 29
     if exponent == 0 and fraction:
+        # A subnormal float is a normal double: its highest bit moves to bit 23, and is left out
+        # there.
         shift = 24 - fraction.bit_length()
         exponent, fraction = 1 - shift, fraction << shift & 0x7FFFFF
     elif exponent == 0:

@@ -65,6 +65,7 @@ def round_to_narrow(writer: Writer, dtype: DType, value: Value) -> Value:
     is_small = writer.icmp("ult", magnitude, i64(kind.smallest_normal))
     rounded = writer.select(is_small, _subnormal(writer, kind, magnitude), rounded)
     is_nan = writer.icmp("ugt", magnitude, i64(0x7FF << _MANTISSA))
+    # One NaN for all: the upper bits of a NaN's payload may be zero, which would make it infinite.
     quiet = kind.infinity | 1 << (kind.mantissa - 1)
     rounded = writer.select(is_nan, i64(quiet), rounded)
     return _placed(writer, kind, bits, rounded)
@@ -85,6 +86,7 @@ def _normal(writer: Writer, kind: _Narrow, magnitude: Value) -> Value:
     """The rounded magnitude with the new exponent; above infinity if it is too large."""
     cut = _MANTISSA - kind.mantissa
     last = writer.binary("and", writer.binary("lshr", magnitude, i64(cut)), i64(1))
+    # One less than a half, and the last bit that stays: a tie is rounded up only from an odd one.
     bias = writer.binary("add", last, i64((1 << (cut - 1)) - 1))
     kept = writer.binary("lshr", writer.binary("add", magnitude, bias), i64(cut))
     return writer.binary("sub", kept, i64((_BIAS - kind.bias) << kind.mantissa))

@@ -129,6 +129,7 @@ def accept_elements(hot: Hot, item: Item, index: TypeIndex, element: Param | Non
     container, mask = item.object(hot, index), [0, 0]
     for kind in kinds:
         mask[kind >= TypeIndex.OBJECT] |= 1 << kind % TypeIndex.OBJECT
+    # LLVM's text writes an i64 with its highest bit set as a negative number.
     numbers = [i64(word - (word >> 63 << 64)) for word in (*mask, *bounds)]
     hot.require(hot.writer.call(ELEMENTS_FIT, "i1", [container, *numbers]))
     item.keep(hot, container)

@@ -183,10 +183,12 @@ class Hot:
         The test multiplies by the inverse of the odd factor modulo 2**64: the quotient of a
         multiple does not wrap.  A division would cost far more.
         """
+        # `by & -by` is the largest power of two that divides it.
         odd = by // (by & -by)
         if by > odd:
             self.require_clear(value, by // odd - 1, certain=certain)
         if odd > 1:
+            # The quotient is compared without a sign, by which a negative multiple looks like none.
             self.require_that(value, "sge", 0)
             quotient = self.writer.binary("mul", value, i64(pow(odd, -1, 1 << 64)))
             self.require_that(quotient, "ule", _ALL_BITS // odd, certain=certain)

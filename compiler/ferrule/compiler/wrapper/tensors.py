@@ -73,9 +73,11 @@ def _decode(hot: Hot, item: Item, spec: Tensor) -> Value:
 def _require_header(hot: Hot, spec: Tensor, dl: Value) -> None:
     """The right ndim and dtype, in one comparison."""
     writer = hot.writer
+    # In DLTensor the dtype follows ndim: one load of 8 bytes has both.
     found = writer.load(writer.offset(dl, DLTENSOR.offset("ndim")), "i64", "kind")
     wanted = len(spec.shape) | dlpack_dtype(spec) << 32
     if spec.dtype in (Int8, Uint8) and not spec.exact:  # either is accepted for the other
+        # DLPack's codes for int and uint, 0 and 1, differ in the lowest bit.
         found, wanted = writer.binary("or", found, i64(1 << 32)), wanted | 1 << 32
     hot.require_word(found, wanted)
 

@@ -31,6 +31,7 @@ class Access:
         world = ctypes.c_uint64.from_address(area + clocks.R_WORLD).value
         eras = ctypes.c_uint64.from_address(world + clocks.W_ERAS).value
         self.number = number = ctypes.c_uint32.from_address(eras + 4 * era).value
+        # 10 bits for the thread, as a block has at most 1024; its clock is above them.
         self.thread = _three(who & 1023, _words(block + layout.NTID, 3))
         self.block = _three(number, _words(block + layout.NCTAID, 3))
         self.warp = (who & 1023) >> 5

@@ -15,7 +15,7 @@ _FLAGS: Final = 0xFF
 _MOST_LOCAL: Final = 512 << 10
 """Bytes of memory of a thread's own."""
 _CACHES: Final = range(4)
-_VERSION: Final = 3020
+_VERSION: Final = 3020  # what cuCtxGetApiVersion says of a context since CUDA 3.2
 
 
 # ---- primary contexts ----
@@ -68,6 +68,7 @@ def set_primary_flags(driver: Driver, ordinal: int, flags: int) -> None:
 
 
 def _checked(flags: int) -> int:
+    # CU_CTX_SCHED_MASK: one way to wait, or none.
     if flags & ~_FLAGS or (flags & 7) not in (0, 1, 2, 4):
         raise DriverError(Result.INVALID_VALUE, f"no context has the flags {flags:#x}")
     return flags

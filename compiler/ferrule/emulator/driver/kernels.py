@@ -58,6 +58,7 @@ def cluster_of(function: Function, address: int, count: int) -> Sizes:
 
 exports: Final = Exports()
 
+# `CUfunction_attribute` of cuda.h.
 MAX_THREADS, SHARED, CONSTANT, LOCAL, REGISTERS, PTX, BINARY, CACHE = range(8)
 DYNAMIC_SHARED, CARVEOUT, MUST_CLUSTER = 8, 9, 10
 _REGISTERS_AT_ONCE: Final = 256
@@ -179,6 +180,7 @@ def blocks_on_processor(driver: Driver, function: Function, threads: int, dynami
     if kernel.static_shared + dynamic > most_shared(driver.arch):
         return 0
     by_shared = (p.shared << 10) // shared if shared else p.blocks
+    # 65536 registers of a processor, as on every GPU since compute capability 5.0.
     return int(min(p.blocks, p.warps // warps, 65536 // (registers * warps), by_shared))
 
 

@@ -36,6 +36,7 @@ exports: Final = Exports()
 CONFIG: Final = struct.Struct("<7I4xQQI")
 """CUlaunchConfig: grid, block, shared memory, stream, attributes and their number."""
 
+# `CUlaunchAttributeID` of cuda.h.
 _COOPERATIVE, _PROGRAMMATIC_EVENT, _COMPLETION_EVENT = 2, 7, 12
 _IGNORED: Final = frozenset({0, 1, 3, 5, 6, 8, 9, 10, 14, 16})
 """Attributes that say how fast or in which order, which is nothing here."""

@@ -28,6 +28,7 @@ from ferrule.specs.deferred import dataclass
 
 exports: Final = Exports()
 
+# A fatbin, 0xBA55ED50, and the struct that nvcc's host code points to one with, 0x466243B1.
 _ELF, _FATBINS = b"\x7fELF", (b"\x50\xed\x55\xba", b"\xb1\x43\x62\x46")
 _HOW: Final = (
     "compile to PTX: ferrule does, NVRTC with --gpu-architecture=compute_90, nvcc with -ptx, "

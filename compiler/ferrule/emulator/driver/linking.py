@@ -19,7 +19,7 @@ from ferrule.specs.deferred import dataclass
 exports: Final = Exports()
 
 _INPUTS: Final = ("cubins", "PTX", "fat binaries", "objects", "libraries", "NVVM IR")
-_PTX: Final = 1
+_PTX: Final = 1  # CU_JIT_INPUT_PTX
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from ferrule.emulator.driver.state import Driver
 exports: Final = Exports()
 
 _FOUND, _NOT_FOUND, _TOO_OLD = 0, 1, 2
-_PER_THREAD: Final = 2
+_PER_THREAD: Final = 2  # CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
 _FLAGS: Final = range(3)
 
 

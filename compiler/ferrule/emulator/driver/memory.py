@@ -20,6 +20,7 @@ from ferrule.emulator.driver.streams import capture_of, submit
 exports: Final = Exports()
 
 _PITCH: Final = 512
+# CU_MEMHOSTALLOC_PORTABLE, DEVICEMAP and WRITECOMBINED of cuda.h: 1, 2 and 4.
 _HOST_FLAGS: Final = 7
 _DEVICE_MAP: Final = 2
 
@@ -207,6 +208,8 @@ def _attribute(driver: Driver, found: Allocation, address: int, wanted: int) -> 
     """An attribute of an address: its value and how many bytes it has."""
     device = found.context.device.ordinal
     managed, pool = found.kind is Kind.MANAGED, getattr(found.pool, "handle", 0)
+    # By the numbers of `CUpointer_attribute` (cuda.h). An attribute's value has the size that its C
+    # type has: 8 bytes, an int, or a byte for a truth value.
     words = {
         1: found.context.handle,
         3: address,

@@ -16,6 +16,7 @@ exports: Final = Exports()
 
 _FLAGS: Final = (1, 2, 3)
 """Attributes that are an int, about what memory may be used again: true at first."""
+# `CUmemPool_attribute` of cuda.h.
 _THRESHOLD: Final = 4
 _RESERVED, _RESERVED_HIGH, _USED, _USED_HIGH = 5, 6, 7, 8
 _PROPERTIES: Final = struct.Struct("<iiii")

@@ -32,7 +32,7 @@ _MOST_TEXT: Final = 900
 
 LIMITS: Final = {0: 1024, 1: 1 << 20, 2: 8 << 20, 3: 2, 4: 2048, 5: 64, 6: 0}
 """`CUlimit`, with what each is at first."""
-STACK_SIZE: Final = 0
+STACK_SIZE: Final = 0  # CU_LIMIT_STACK_SIZE
 
 
 @dataclass(eq=False, slots=True)
@@ -216,6 +216,7 @@ class Driver:
 
     def destroy(self, context: Context) -> None:
         """A context goes, with all that is in it."""
+        # A copy: to close one thing takes others out.
         for handle, thing in tuple(context.owned.items()):
             close = getattr(thing, "close", None)
             if close is not None:

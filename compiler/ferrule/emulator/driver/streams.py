@@ -24,6 +24,7 @@ exports: Final = Exports()
 LEGACY, PER_THREAD = 1, 2
 NON_BLOCKING: Final = 1
 _PRIORITIES: Final = range(-5, 1)
+# CU_EVENT_BLOCKING_SYNC, CU_EVENT_DISABLE_TIMING and CU_EVENT_INTERPROCESS of cuda.h: 1, 2 and 4.
 _EVENT_FLAGS: Final = 7
 _DISABLE_TIMING, _INTERPROCESS = 2, 4
 
@@ -388,6 +389,7 @@ def _tell_capture(driver: Driver, handle: int, places: tuple[int, ...]) -> None:
 
 @exports("cuEventCreate", "ou")
 def create_event(driver: Driver, out: int, flags: int) -> None:
+    # cuda.h: events between processes are without times.
     if flags & ~_EVENT_FLAGS or (flags & _INTERPROCESS and not flags & _DISABLE_TIMING):
         raise DriverError(Result.INVALID_VALUE, f"no event has the flags {flags:#x}")
     event = Event(driver.current(), flags)

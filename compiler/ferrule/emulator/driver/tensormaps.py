@@ -14,7 +14,7 @@ from ferrule.emulator.tensormaps import MAGIC, T_ADDRESS, TensorMap, TensorMapEr
 
 exports: Final = Exports()
 
-_ALIGN: Final = 64
+_ALIGN: Final = 64  # alignas of CUtensorMap in cuda.h
 
 
 def _numbers(address: int, count: int) -> tuple[int, ...]:

@@ -353,9 +353,11 @@ class _Move:
             return [self._do("mov.b32", register, Group("{", _HALVES))]
         if self._is.each == 4:
             two = [
+                # Byte 0 of the first register, then byte 0 of the second, which is number 4.
                 self._do("prmt.b32", pair, _BYTES[2 * i], _BYTES[2 * i + 1], Immediate(0x0040))
                 for i, pair in enumerate(_PAIRS)
             ]
+            # Bytes 0 and 1 of each register.
             return [*two, self._do("prmt.b32", register, *_PAIRS, Immediate(0x5410))]
         return []
 

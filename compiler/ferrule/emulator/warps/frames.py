@@ -310,6 +310,7 @@ def _alloca(item: Instruction, kind: str, result: Register, label: str) -> Items
     size = Register("#copy64")
     return [
         _to_long(item, kind, size, item.operands[1]),
+        # No stack is that large, and the sums below cannot wrap.
         new(item, "min", "u64", size, size, Immediate(1 << 32)),
         new(item, "add", "u64", size, size, Immediate(_ALIGN - 1)),
         new(item, "and", "b64", size, size, Immediate(-_ALIGN)),

@@ -86,6 +86,7 @@ def _number(text: str) -> int | None:
     plain = text.rstrip(_SUFFIXES)
     if plain.startswith("'"):
         return ord(plain[1]) if len(plain) == 3 else None
+    # C's octal literals begin with 0, which Python refuses with base 0.
     base = 8 if plain.startswith("0") and plain.isdigit() else 0
     try:
         return int(plain, base)

@@ -66,6 +66,8 @@ def read_pieces(text: str, name: str, parser: Any) -> Read:
     read, types = Read(), dict[str, None]()
     for piece in _pieces(text, name):
         used = set(_NAME.findall(piece.text))
+        # pycparser must know which names are types; which types they are changes nothing in its
+        # tree.
         before = "".join(f"typedef int {each};\n" for each in types if each in used)
         count = before.count("\n")
         try:

@@ -51,7 +51,9 @@ def without_host(request: Request) -> Left:
     its braces do not match, as those in branches of `#if` may not."""
     text = request.source.text
     found = list(_functions(request, text))
+    # From behind, so that the positions before stay right.
     for _, start, end in reversed(found):
+        # The lines behind keep their numbers, for the compiler's messages.
         lines = "\n" * text.count("\n", start, end)
         text = text[:start] + lines + text[end:]
     source = replace(request.source, text=text)

@@ -90,6 +90,7 @@ def _run(
             message = f"{source.name} cannot be compiled for {arch} by nvcc:\n{log}"
             raise CompileError(Diagnostic(message, hint=hint_for_headers(log)))
         image = target.read_bytes()
+        # nvcc makes a cubin from PTX, which `--keep` leaves in the folder.
         texts = [target] if form == "ptx" else sorted(kept.glob("*.ptx"))[:1]
         ptx = "".join(each.read_text(errors="replace") for each in texts)
         return image, log, ptx

@@ -147,6 +147,7 @@ def _answers_at_once(
     request: Request, lines: Sequence[str], ask: Ask
 ) -> dict[int, tuple[str, str]]:
     source = request.source
+    # The compiler's errors name this file, by which they are told from those of the source.
     text = "\n".join([source.text, f'#line 1 "{_FILE}"', *_HEAD, *lines, ""])
     found: dict[int, tuple[str, str]] = {}
     try:
@@ -236,6 +237,7 @@ def _struct(members: Sequence[str], numbers: Sequence[int]) -> Struct | None:
     end = 0
     for i, text in enumerate(members):
         size, own, behind = sizes[3 * i : 3 * i + 3]
+        # The next multiple of the member's alignment.
         at = -(-end // own) * own
         end = at + size
         found += _members_at(at, size, text, behind)

@@ -97,6 +97,7 @@ def _read(data: bytes, name: str) -> Given:
     if data.startswith(_ONNX_VERSION) or name.endswith(".onnx"):
         raise CompileError(Diagnostic(f"{name} is no MLIR module but a model of ONNX", hint=_ONNX))
     try:
+        # Without the byte-order mark that some editors write first, which MLIR refuses.
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise CompileError(

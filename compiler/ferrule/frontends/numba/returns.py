@@ -130,6 +130,7 @@ def room(value: Value) -> tuple[int, int]:
             return _SIZES + 16 * len(tensor.shape), 8
         case Perhaps(item=item):
             size, align = room(item)
+            # One byte behind the value says whether it is there.
             return _up(size + 1, align), align
         case Several(items=items):
             aligns = [room(each)[1] for each in items]

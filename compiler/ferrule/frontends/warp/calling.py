@@ -69,6 +69,7 @@ class LaunchBounds:
     @property
     def _behind(self) -> int:
         """The offset after the sizes."""
+        # 4 bytes a size, and then a pointer, which is aligned to 8.
         return -(-4 * self.rank // 8) * 8
 
     def store(self, call: Call, place: ir.Value, what: str) -> None:

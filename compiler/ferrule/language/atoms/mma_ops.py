@@ -74,6 +74,9 @@ class _Warp:
     def values(self: Any, matrix: str) -> Layout:
         """From (thread, value) to the element of a matrix."""
         if matrix == "C":
+            # PTX ISA, fragments of mma.m16n8: lane / 4 is the row, and lane % 4 the pair of
+            # columns; the other two values are 8 rows further. The elements are numbered down the
+            # columns.
             return make_layout(((4, 8), (2, 2)), stride=((32, 1), (16, 8)))
         w = 32 // self.dtypes[0].bits
         words = self.shape_mnk[2] // (4 * w)

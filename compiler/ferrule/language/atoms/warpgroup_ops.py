@@ -105,6 +105,8 @@ class _Warpgroup:
         """From (thread, value) to the element of a matrix."""
         _, columns, depth = self.shape_mnk
         if matrix == "C":
+            # PTX ISA, fragments of wgmma: those of mma.m16n8, for each of the four warps 16 rows
+            # further, and for each 8 columns.
             shape = ((4, 8, 4), (2, 2, columns // 8))
             return make_layout(shape, stride=((128, 1, 16), (64, 8, 512)))
         if matrix == "A" and self.a_src is OperandSource.RMEM:

@@ -581,6 +581,7 @@ def _is_plain_class(kind: type) -> bool:
     for base in kind.__mro__:
         if base is object or base in _VALUES or base.__module__ in ("typing", "abc"):
             continue
+        # Py_TPFLAGS_HEAPTYPE of object.h: a class that was made by Python code.
         if is_library(base) or not base.__flags__ & (1 << 9):
             return False
         if {"__getattr__", "__getattribute__"} & vars(base).keys():

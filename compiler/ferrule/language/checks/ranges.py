@@ -41,6 +41,7 @@ def binary(name: ops.BinaryOp, lhs: Interval, rhs: Interval) -> Interval:
         case "sub":
             return a - d, b - c
         case "mul":
+            # Signs decide which of the ends give the least and the largest product.
             products = [x * y for x in lhs for y in rhs]
             return min(products), max(products)
         case "min":
@@ -53,8 +54,10 @@ def binary(name: ops.BinaryOp, lhs: Interval, rhs: Interval) -> Interval:
         case "mod" if c > 0:
             return (0, min(b, d - 1)) if a >= 0 else (0, d - 1)
         case "and" if a >= 0 or c >= 0:
+            # The result has no bit that an operand that is not negative lacks.
             return 0, min(each[1] for each in (lhs, rhs) if each[0] >= 0)
         case "or" | "xor" if a >= 0 and c >= 0:
+            # No bit is above the highest one of the larger bound.
             return 0, (1 << max(b, d).bit_length()) - 1
         case "shr" if a >= 0 and c >= 0:
             return a >> min(d, 64), b >> min(c, 64)

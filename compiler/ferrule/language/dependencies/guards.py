@@ -354,6 +354,8 @@ def _found() -> _Places:
         bases=_pointer(Probe, Probe.__mro__),
         items=_list_items(),
         keys=keys,
+        # Since 3.11 three bytes are sizes and the kind of the keys. A version follows, which may
+        # change while the keys stay. Before, the word is the size (pycore_dict.h).
         size=0xFFFFFF if sys.version_info >= (3, 11) else _ALL,
         count=_count(keys),
         version=_version(),

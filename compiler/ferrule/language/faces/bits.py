@@ -56,6 +56,7 @@ def brev(value: Any) -> Any:
     kind = _UNSIGNED[value.dtype.bits]
     x = kind(value)
     for shift, mask in _HALVES[value.dtype.bits]:
+        # Swaps neighbouring groups of `shift` bits; the two halves are swapped at the end.
         x = ((x >> shift) & kind(mask)) | ((x & kind(mask)) << shift)
     half = value.dtype.bits // 2
     return value.dtype((x >> half) | (x << half))
@@ -73,6 +74,7 @@ def bfind(value: Any) -> Any:
 def bfe(value: Any, start: Any, length: Any) -> Any:
     """`length` bits from bit `start` on, of which a signed integer's highest one is the sign."""
     wide = value.dtype.bits
+    # PTX's bfe reads 8 bits of both.
     begin, count = Uint32(start) & 0xFF, Uint32(length) & 0xFF
     kept = where(count > wide, Uint32(wide), count)
     end = begin + kept
@@ -91,6 +93,7 @@ def bfe(value: Any, start: Any, length: Any) -> Any:
 def bfi(replacement: Any, value: Any, start: Any, length: Any) -> Any:
     """`value` with the lowest `length` bits of `replacement` from bit `start` on."""
     kind = _UNSIGNED[value.dtype.bits]
+    # PTX's bfi reads 8 bits of both.
     begin, count = Uint32(start) & 0xFF, Uint32(length) & 0xFF
     mask = (~((~kind(0)) << kind(count))) << kind(begin)
     return value.dtype((kind(value) & ~mask) | ((kind(replacement) << kind(begin)) & mask))
@@ -117,6 +120,7 @@ def prmt(src: Any, src_reg_shifted: Any, prmt_indices: Any) -> Any:
     both = Uint64(Uint32(src)) | (Uint64(Uint32(src_reg_shifted)) << 32)
     digits, result = Uint32(prmt_indices), Uint32(0)
     for place in (0, 1, 2, 3):
+        # Three bits choose the byte; the fourth asks for its sign in all 8 bits (PTX ISA, prmt).
         digit = (digits >> (4 * place)) & 0xF
         byte = Uint32(both >> Uint64((digit & 7) * 8)) & 0xFF
         sign = where(byte >= 0x80, Uint32(0xFF), Uint32(0))
@@ -152,11 +156,13 @@ def mul_hi(a: Any, b: Any) -> Any:
         return a.dtype(mul_wide(a, b) >> bits)
     x, y = Uint64(a), Uint64(b)
     low = Uint64(0xFFFFFFFF)
+    # By products of 32 bits. Each sum is at most (2^32 - 1)^2 + 2^32 - 1, so none wraps.
     middle = (x >> 32) * (y & low) + (((x & low) * (y & low)) >> 32)
     other = (x & low) * (y >> 32) + (middle & low)
     high = (x >> 32) * (y >> 32) + (middle >> 32) + (other >> 32)
     if a.dtype.kind == "uint":
         return high
+    # A negative a is taken as a + 2^64, which makes the upper half too large by b.
     high = high - where(a < 0, y, Uint64(0)) - where(b < 0, x, Uint64(0))
     return Int64(high)
 
@@ -165,6 +171,7 @@ def mul24(a: Any, b: Any, hi: bool = False) -> Any:
     """The lower 32 bits of the product of two integers of 24 bits; with `hi` bits 16 to 47."""
     kinds = _UNSIGNED if a.dtype.kind == "uint" else _SIGNED
     wide = kinds[64]
+    # Only the lower 24 bits count; of a signed number the highest of them is the sign.
     x = wide(kinds[32](a) << 8) >> 8
     y = wide(kinds[32](b) << 8) >> 8
     return a.dtype((x * y) >> (16 if hi else 0))

@@ -121,6 +121,7 @@ def _of_groups(val: Any, op: Any, size: int) -> Any:
     for step in range_constexpr(_GROUPS.index(size)):
         other = shuffle_sync_down(val, _GROUPS[step], mask_and_clamp=lanes - 1)
         val = where(lane + _GROUPS[step] < end, _combined(op, val, other), val)
+    # Operand c of shfl (PTX ISA): the mask of segments in bits 8 to 12, the clamp in bits 0 to 4.
     return shuffle_sync(val, 0, mask_and_clamp=(32 - size) << 8 | 31)
 
 

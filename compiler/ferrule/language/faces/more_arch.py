@@ -216,6 +216,7 @@ def cvt_f32_tf32(src_f32: Any) -> Any:
     """A Float32 as TFloat32, its bits in an Int32: to nearest, ties away from 0, as `cvt.rna`."""
     bits = Float32(src_f32).bitcast(Int32)
     size = bits & 0x7FFFFFFF
+    # Half of the 13 bits that go, added to the magnitude: ties go away from 0.
     rounded = ((size + 0x1000) & ~0x1FFF) | (bits & ~0x7FFFFFFF)
     infinity = 0x7F800000
     return where(size > infinity, Int32(0x7FFFFFFF), where(size == infinity, bits, rounded))

@@ -63,6 +63,7 @@ def _square_root(x: float) -> float:
 def _quotient(x: float, y: float) -> float:
     if y != 0:
         return x / y
+    # IEEE 754; Python raises an exception for these.
     if x == 0 or math.isnan(x):
         return math.nan
     return math.copysign(math.inf, x) * math.copysign(1.0, y)

@@ -296,6 +296,8 @@ def decimal(bits: int, type_: str) -> str | None:
     (value,) = struct.unpack(f"<{form}", (bits << shift).to_bytes(size, "little"))
     if not math.isfinite(value):
         return None
+    # 17 digits tell all doubles apart, and 9 all floats of 32 bits; the first digit stands before
+    # the point.
     for digits in (6, 9, 16):
         shown = f"{value:.{digits}e}"
         if float(shown) == value:

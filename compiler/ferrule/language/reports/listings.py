@@ -116,6 +116,7 @@ def _decoded(code: re.Pattern[str], base: int, text: str) -> str:
         return text
     found = code.sub(lambda each: chr(int(each[1], base)), text)
     try:
+        # Latin-1 has each character below 256 as the byte of this number.
         return found.encode("latin-1").decode()
     except ValueError:
         return text

@@ -12,7 +12,7 @@ from typing import Final
 from ferrule.runtime.binaries.elf import ARCHIVE
 from ferrule.runtime.binaries.objectfile import ObjectFileError, read_object
 
-_HEADER_SIZE: Final = 60
+_HEADER_SIZE: Final = 60  # `struct ar_hdr` of ar.h.
 _END: Final = b"`\n"
 
 

@@ -70,6 +70,8 @@ def to_numpy(tensor: Any) -> np.ndarray[Any, Any]:
     """
     view = view_of(tensor)
     kind = _numpy_of(view.dtype)
+    # One copy takes all bytes from the first element to the last. The gaps go at the end, on the
+    # CPU.
     span = _span(view) * kind.itemsize
     held = np.empty(span, np.uint8)
     device = _ordinal(view)
@@ -103,6 +105,7 @@ def copy(to: Any, source: Any) -> None:
     for view, what in ((into, "destination"), (outof, "source")):
         if not _is_compact(view):
             raise ValueError(f"the {what} has gaps: its strides are {view.strides}")
+    # The strides of a single element mean nothing.
     if into.strides != outof.strides and math.prod(into.shape) > 1:
         raise ValueError(f"the strides differ: {into.strides} and {outof.strides}")
     _copy_views(into, outof)
@@ -148,6 +151,7 @@ def _on_host(values: Any, dtype: Any) -> np.ndarray[Any, Any]:
 def _sizes(shape: Shape) -> tuple[int, ...]:
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     for size in sizes:
+        # `True` is an int in Python, but as a size it is a mistake.
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)):
             raise TypeError(f"shape must be ints, but got {shape!r}")
         if size < 0:

@@ -16,6 +16,7 @@ from ferrule.runtime.errors import CudaError
 
 LIBRARY: Final = "libcuda.so.1"
 
+# CUDA_ERROR_DEINITIALIZED, CUDA_ERROR_NO_DEVICE and CUDA_ERROR_INVALID_CONTEXT of cuda.h.
 _DEINITIALIZED, _NO_DEVICE, _INVALID_CONTEXT = 4, 100, 201
 _NONE_TO_USE: Final = (_DEINITIALIZED, _NO_DEVICE)
 
@@ -91,6 +92,7 @@ def on_device(device: int) -> Iterator[None]:
         try:
             yield
         finally:
+            # Not with `call`: an exception here would hide the one of the block.
             library().cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
     finally:
         library().cuDevicePrimaryCtxRelease_v2(device)

@@ -42,6 +42,7 @@ class Stream:
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """The protocol by which packages take each other's streams."""
+        # The version of the protocol, and the stream.
         return 0, self.handle
 
     def synchronize(self) -> None:
@@ -105,6 +106,7 @@ class Event:
         """Whether all that came before it is done."""
         status = library().cuEventQuery(self._handle)
         if status not in (0, _NOT_READY):
+            # The same call again, through what raises its error.
             call("cuEventQuery", self._handle)
         return bool(status == 0)
 

@@ -37,6 +37,7 @@ _WORD: Final = 8
 _ALLOCATE, _FREE, _TENSOR = "cuda_allocate", "cuda_free", "cuda_tensor"
 _ALLOCATOR_TYPE: Final = ir.FunctionType(I32, [PTR] * 4)
 
+# PYFUNCTYPE, because PyCapsule_New needs the GIL.
 _new_capsule: Final = ctypes.PYFUNCTYPE(
     ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p
 )(("PyCapsule_New", ctypes.pythonapi))
@@ -144,6 +145,7 @@ def _define_allocate(e: Emitter, addresses: dict[str, int]) -> None:
         status = _driver(e, addresses, "cuDevicePrimaryCtxRetain", context, device)
         with e.if_then(e.icmp("ne", status, e.const_i32(0)), likely=False):
             e.ret(e.null())
+        # An odd number of 16-bit elements: the last one has only half of its 4 bytes.
         half_a_word = e.icmp("eq", e.builder.and_(size, e.const_i64(3)), e.const_i64(2))
         rest = e.builder.select(half_a_word, e.const_i64(2), e.const_i64(0))
         room = e.builder.add(size, rest, "room")
@@ -159,6 +161,7 @@ def _from_libc(e: Emitter, size: ir.Value, alignment: ir.Value) -> ir.Value:
     block = e.call("malloc", [b.add(size, b.add(alignment, e.const_i64(_WORD)))], "block")
     with e.if_then(e.is_null(block), likely=False):
         e.ret(e.null())
+    # Rounding down loses at most `alignment` - 1 bytes, so a word is left before `start`.
     behind = b.add(b.ptrtoint(block, I64), b.add(alignment, e.const_i64(_WORD - 1)))
     start = b.inttoptr(b.and_(behind, b.neg(alignment)), PTR, "start")
     e.store(block, e.index(start, I64, -1))
@@ -195,6 +198,7 @@ def _define_tensor(e: Emitter, addresses: dict[str, int], base: int, deleter: ir
             place = e.alloca(PTR, name="primary")
             e.store(e.null(), place)
             device = e.load_field(tensor, MANAGED_TENSOR, "dl.device_id")
+            # Only to learn the context's handle. The hold on it is the one that `allocate` took.
             _driver(e, addresses, "cuDevicePrimaryCtxRetain", place, device)
             _driver(e, addresses, "cuDevicePrimaryCtxRelease_v2", device)
             e.store_field(tensor, MANAGED_TENSOR, "manager_ctx", e.load(place, PTR))

@@ -50,6 +50,7 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*|_[A-Za-z0-9_]*", re.ASCII)
 
+# File names have at most 255 bytes on Linux's file systems.
 _LONG: Final = 200
 
 _FORMS: Final[Mapping[str, ExportForm]] = {form: form for form in get_args(ExportForm)}
@@ -198,6 +199,7 @@ def write_library(
         return
     machine = machine_of(next(iter(objects.values())), target)
     linker = find_linker(machine, target)
+    # The libraries of this machine cannot be linked into code for another one.
     needed = _libraries(objects.values()) if machine == host_architecture() else []
     loaded = list(dict.fromkeys(x for each in operators.values() for x in each.libraries))
     with tempfile.TemporaryDirectory() as folder:
@@ -207,6 +209,7 @@ def write_library(
 
         def make(temporary: Path) -> None:
             linker.link(sources, temporary, needed, loaded, target)
+            # After the linker, because the digest is of the bytes that it wrote.
             temporary.write_bytes(sealed_library(temporary.read_bytes()))
 
         _replace(target, make)
@@ -272,6 +275,7 @@ def write_file(target: Path, data: bytes) -> None:
     """Replace the target by a file with these bytes, atomically."""
 
     def write(path: Path) -> None:
+        # "x": a file with the name of the temporary one belongs to somebody else.
         with path.open("xb") as file:
             file.write(data)
 

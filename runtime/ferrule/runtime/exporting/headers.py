@@ -204,6 +204,7 @@ def _packed(name: str, slots: Sequence[_Slot]) -> list[str]:
     """The call of the wrapper."""
     count = len(slots)
     return [
+        # C has no arrays of length 0.
         f"  TVMFFIAny args[{max(1, count)}];",
         "  TVMFFIAny returned;",
         "  int status;",
@@ -268,8 +269,10 @@ def _slot(param: params.Param, name: str) -> _Slot:
             return _Slot("", ("{arg}.type_index = kTVMFFINone;",))
         case params.WithTraits(traits=params.Traits(c=params.CArgument() as c)):
             return _value(f"{c.type} {name}", c.index, f"{c.field} = {name}")
+        # Before the ints: Python's bool is one of them.
         case params.Constant(value=bool(value)):
             return _value("", "kTVMFFIBool", f"v_int64 = {int(value)}")
+        # C has no literal for -2^63: it is the negation of 2^63, which no int64 holds.
         case params.Constant(value=int(value)) if value > -(1 << 63):
             return _value("", "kTVMFFIInt", f"v_int64 = INT64_C({value})")
         case params.Constant() | params.Tensor() | params.Shape() | params.WithTraits():

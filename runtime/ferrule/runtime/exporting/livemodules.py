@@ -105,6 +105,7 @@ def _built() -> Callable[[tvm_ffi.Module], Any]:
         source.write_text(_SOURCE)
         flags = ["-std=c++17", "-O0", "-shared", "-fPIC", *include]
         command = [*compiler, *flags, str(source), "-o", str(library)]
+        # A compiler finds its assembler and linker through PATH, which some processes do not have.
         environment = {"PATH": os.defpath, **os.environ}
         done = subprocess.run(
             command, capture_output=True, text=True, errors="replace", check=False, env=environment

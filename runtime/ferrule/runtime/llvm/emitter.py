@@ -159,6 +159,7 @@ class Emitter:
         name: str = "",
     ) -> ir.Value:
         """Call through an address that is known only at run time."""
+        # llvmlite takes the type of a call from its callee, and PTR has none.
         callee = ir.FormattedConstant(PTR, pointer.get_reference())
         callee.function_type = kind
         return self.builder.call(callee, [_operand(a) for a in arguments], name=name)
@@ -218,6 +219,7 @@ class Emitter:
         align = align_of(element)
         if isinstance(element, ir.Type):
             kind = element if count == 1 else ir.ArrayType(element, count)
+        # In a loop, an alloca would take new stack in each round.
         with self.builder.goto_entry_block():
             slot = self.builder.alloca(kind, name=name)
         slot.align = align

@@ -170,6 +170,7 @@ def align_of(kind: FieldType) -> int:
 
 
 def _round_up(value: int, step: int) -> int:
+    # Division rounds down, so the negation on both sides rounds up.
     return -(-value // step) * step
 
 
@@ -278,6 +279,7 @@ PY_ARRAY = Layout(
     ],
 )
 
+# The part that is the same in NumPy 1 and NumPy 2 (ndarraytypes.h); behind `type_num` they differ.
 PY_ARRAY_DESCR = Layout(
     "PyArray_Descr",
     [

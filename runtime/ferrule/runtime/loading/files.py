@@ -109,12 +109,14 @@ def check_file(data: bytes) -> None:
     else:
         objects = [data]
     check_group([member for member, _ in map(_read_member, objects)])
+    # The first tree alone counts, as in `_load_objects`.
     for tree in filter(None, map(read_import_bytes, objects)):
         read_import_tree(tree)
         break
 
 
 def _is_library(data: bytes) -> bool:
+    # `e_type` of the header, which stands behind the 16 bytes of `e_ident`.
     return data[:4] == b"\x7fELF" and data[16:18] == bytes((FileType.LIBRARY, 0))
 
 
@@ -259,6 +261,8 @@ def _makers(
     origin: LoadedOrigin,
 ) -> dict[str, Callable[[], Any]]:
     """A maker for each function of a file, by name; `owner` keeps the code alive."""
+    # `__tvm_ffi__…` are symbols of tvm-ffi itself, such as metadata and docstrings. No function has
+    # one, see `check_export_name`.
     special = f"{SYMBOL_PREFIX}_"
     names = [*described]
     for symbol in defined:

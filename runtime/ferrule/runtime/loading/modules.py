@@ -295,6 +295,8 @@ class Module:
                 functions, tree = flattened(self)
                 origins = {name: origin_of(function) for name, function in functions.items()}
                 write_library(path, origins, tree)
+            # Before the forms of one function: PTX text has all the kernels, however many there
+            # are.
             case ".ptx" if self._kind == PTX:
                 write_again(path, self.inspect_source("ptx").encode())
             case ".h" | ".hpp" if self.is_code:
@@ -335,6 +337,7 @@ class Module:
         return register(prefix, made, live_imports(self))
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        # The bytes of the file come first: they contain the imports too.
         if self._file is not None:
             from ferrule.runtime.loading.files import load_module
 
@@ -356,6 +359,8 @@ class Module:
             return self._made[name]
 
     def __getattr__(self, name: str) -> Any:
+        # Copying and unpickling ask an object for attributes before `_setup` ran. `get_function`
+        # would then ask for `_makers`, come back here, and never end.
         if name.startswith("__") or "_makers" not in self.__dict__:
             raise AttributeError(name)
         return self.get_function(name)
@@ -369,6 +374,7 @@ class Module:
     def __contains__(self, name: object) -> bool:
         if name in self._makers or self._finder is None or not isinstance(name, str):
             return name in self._makers
+        # A finder cannot list its functions, so each name is asked for.
         found = self._finder(name)
         if found is not None:
             self._made[name] = found

@@ -149,6 +149,7 @@ def function_of(assembly: str, symbol: str) -> str:
 def _reached(blocks: Mapping[int, str], start: int) -> set[int]:
     """The blocks, by address, that this block refers to, and those that they refer to."""
     starts, waiting, found = sorted(blocks), [start], set[int]()
+    # Behind the last instruction is no code of this section, whatever an operand names there.
     end = max(int(at, 16) for at in _LINE.findall(blocks[starts[-1]]))
     while waiting:
         at = waiting.pop()
@@ -156,9 +157,11 @@ def _reached(blocks: Mapping[int, str], start: int) -> set[int]:
             found.add(at)
             places = (int(place, 16) for place in _PLACE.findall(blocks[at]))
             inside = (place for place in places if starts[0] <= place <= end)
+            # An address inside of a function means the block that starts before it.
             waiting += (starts[bisect_right(starts, place) - 1] for place in inside)
     return found
 
 
 def _text(image: FoundImage) -> str:
+    # The driver reads PTX up to a zero byte, which is in the file.
     return image.data.rstrip(b"\0").decode("utf-8", "replace")

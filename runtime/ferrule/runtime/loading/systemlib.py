@@ -126,6 +126,8 @@ def _load_objects(prefix: str, objects: Sequence[bytes]) -> list[Engine]:
     for engine in engines:
         for symbol in read_object(engine.code.data).defined:
             if symbol.startswith(SYMBOL_PREFIX):
+                # Each object may define the same symbol of a library, such as its context; the
+                # first one counts.
                 symbols.setdefault(system_lib_symbol(prefix, symbol), engine.address(symbol))
     _register(symbols.items())
     return engines
@@ -146,6 +148,7 @@ def give_imports(engines: Iterable[Engine], nodes: Sequence[Node]) -> None:
     module = register_code(
         prefix, digest, lambda: (slot, [(prefix + LIBRARY_CONTEXT, ctypes.addressof(slot))])
     )
+    # A module that has imports is from an earlier call for the same tree.
     libraries = (node for node in nodes if node.kind == LIBRARY and not module.imports)
     made = [_made(nodes, child) for node in libraries for child in node.children]
     with _LOCK:

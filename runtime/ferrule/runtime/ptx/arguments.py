@@ -121,6 +121,7 @@ class Packer:
             case ctypes.c_void_p():
                 return value.value or 0
             case int() if not isinstance(value, bool):
+                # A negative int is the address with the same 64 bits.
                 return value & (2**64 - 1)
             case tvm_ffi.Tensor():
                 code, index = value.__dlpack_device__()
@@ -154,11 +155,16 @@ def _rounded(dtype: DType, value: float) -> int | float:
     if dtype is BFloat16:
         (bits,) = struct.unpack("<I", struct.pack("<f", narrow))
         if value != value:
+            # The lower half may have been all of the payload: without a bit left it would be
+            # infinity.
             return int(bits >> 16 | 0x40)
+        # Adds just under half of a last place, and the missing 1 where the last bit is odd: a tie
+        # goes to even. A carry into the exponent is the next power of 2, or infinity.
         return int((bits + 0x7FFF + (bits >> 16 & 1)) >> 16)
     try:
         (half,) = struct.unpack("<H", struct.pack("<e", value))
     except OverflowError:
+        # `struct` refuses what rounds to infinity; the hardware does not.
         half = 0x7C00 if value > 0 else 0xFC00
     return int(half)
 

@@ -48,6 +48,7 @@ class Image:
     """An image in the driver: loaded on the first launch, for the life of the process."""
 
     def __init__(self, image: bytes, kernels: Sequence[str]) -> None:
+        # cuLibraryLoadData reads PTX text up to a zero byte. A cubin knows its own length.
         self._image: Final = image + b"\0"
         self.states: Final = {name: KernelState() for name in kernels}
         self._lock: Final = ForkLock()
@@ -114,6 +115,7 @@ class Image:
         if status == 0 and device in (None, current.value):
             yield current.value
             return
+        # A thread that has not used CUDA yet has no context, which is no error.
         if status not in (0, _INVALID_CONTEXT):
             raise _error(driver, kernel, "cuCtxGetDevice", status)
         wanted = 0 if device is None else device

@@ -47,6 +47,7 @@ class PtxCode:
             text = Metadata(signature, host_architecture(), "").text()
             made = tvm_ffi.convert(_giving(text))
             self._calls[f"{SYMBOL_PREFIX}_metadata_{name}"] = _c_function(made)
+        # To load a library needs no LLVM. Without it, each call goes through Python.
         self._engine: Final = self._compiled() if find_spec("llvmlite") else None
 
     def _compiled(self) -> Engine:
@@ -68,6 +69,7 @@ class PtxCode:
         found = {symbol: _address(call) for symbol, (call, _) in self._calls.items()}
         if self._engine is not None:
             defined = read_object(self._engine.code.data).defined
+            # Machine code instead of the function in Python, which it calls in the other cases.
             found.update((symbol, self._engine.address(symbol)) for symbol in defined)
         return found
 
@@ -86,6 +88,7 @@ def _launcher(image: Image, kernel: Signature) -> Callable[..., None]:
 
     def launch(*values: Any) -> None:
         packed = packer.pack(values)
+        # The driver refuses a grid without blocks; here it is a launch of nothing.
         if 0 not in packed.sizes.grid:
             image.launch(kernel.name, packed)
 

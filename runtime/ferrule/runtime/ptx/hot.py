@@ -90,6 +90,8 @@ class _Launcher:
     def launch(self, count: ir.Value) -> None:
         e, places = self.e, self.kernel.layout.places
         state = self.pointer(self.kernel.state)
+        # Pairs with the barrier in `driver.Image._tell`: who sees the handle sees the other
+        # pointers.
         function = e.builder.load_atomic(state, "acquire", 8, typ=PTR)
         self.require(e.not_(e.is_null(function)))
         self.require(e.icmp("eq", count, e.const_i32(len(places) + len(LIMITS))))
@@ -101,6 +103,7 @@ class _Launcher:
         config = self.config(self.sizes())
         launch = e.load_field(state, STATE, "launch")
         arguments = [config, function, pointers, e.null()]
+        # A launch that the driver refused is tried again in Python, which raises its error.
         self.require(e.icmp("eq", e.call_pointer(launch, LAUNCH, arguments), e.const_i32(0)))
         e.ret(e.const_i32(0))
 
@@ -196,6 +199,7 @@ class _Launcher:
             self.require(e.icmp("sge", number, e.const_i64(first)))
             self.require(e.icmp("sle", number, e.const_i64(most)))
             found.append(number)
+        # Cannot wrap: each factor is at most 1024 here.
         threads = e.builder.mul(e.builder.mul(found[3], found[4]), found[5])
         self.require(e.icmp("sle", threads, e.const_i64(MAX_THREADS)))
         return found

@@ -110,4 +110,5 @@ def _align(param: Param) -> int:
 
 
 def _aligned(offset: int, align: int) -> int:
+    # Division rounds down, so the negation on both sides rounds up.
     return -(-offset // align) * align

@@ -151,6 +151,8 @@ def _sysv_words(shape: Shape) -> _Way:
 
 def _sysv(returned: _Way, passed: Sequence[Passed]) -> Iterator[_Way]:
     """A struct is in registers if enough are free for all of it, else on the stack."""
+    # Six integer registers, rdi to r9, and xmm0 to xmm7. The address for a result in memory takes
+    # rdi.
     free = {"i64": 5 if returned == _IN_MEMORY else 6, "double": 8}
     for each in passed:
         if isinstance(each, Shape):
@@ -168,6 +170,7 @@ def _sysv(returned: _Way, passed: Sequence[Passed]) -> Iterator[_Way]:
 def _aapcs_words(shape: Shape) -> _Way:
     """Up to four floats of one type are in floating-point registers, else up to two words."""
     kinds, count = {kind for _, kind in shape.members}, len(shape.members)
+    # A homogeneous floating-point aggregate, AAPCS64 5.9.5.
     if len(kinds) == 1 and kinds.issubset(_FLOATS) and count <= 4:
         (kind,) = kinds
         if shape.size == count * _FLOATS[kind]:
@@ -236,6 +239,8 @@ def call_text(
     given = [_operands(lines, f"%a{i}", each, way, rules.memory) for i, (each, way) in each_way]
     named = [*place, *chain.from_iterable(given[:fixed])]
     operands = ", ".join(map(str, [*place, *chain.from_iterable(given)]))
+    # The `...` must be in the type: a variadic call on x86-64 tells the number of vector registers
+    # in AL.
     dots = [] if fixed is None else ["..."]
     params = ", ".join([*(each.param for each in named), *dots])
     kinds = ", ".join([*(each.kind for each in named), *dots])

@@ -61,6 +61,8 @@ MOST_CONTEXTS: Final = 1024
 _TOKEN, _ALIVE, _WORDS = 6, 7, 8
 """Behind the other words of a frame: the token; Python's function that says whether Python runs, if
 it did when the callback was kept, else null."""
+# The state of a slot: the users are in the lowest 31 bits, then this one, and above the number of
+# the use, which a slot counts up each time that it is taken.
 _CLOSED: Final = 1 << 31
 _USES: Final = 1 << 32
 # A token, from the lowest bit on: the place in the table, the use of this place, a tag of both.
@@ -72,7 +74,7 @@ _SPREAD: Final = 0x9E3779B97F4A7C15
 _ANY_USE: Final = 0
 """The use that a thunk without a context knows; real ones begin at 1."""
 _NO_THUNK, _NO_MEMORY = 1, 2
-_RTLD_NOW_NOLOAD_NODELETE: Final = 0x2 | 0x4 | 0x1000
+_RTLD_NOW_NOLOAD_NODELETE: Final = 0x2 | 0x4 | 0x1000  # dlfcn.h of glibc and musl
 _IS_RUNNING: Final = ir.FunctionType(I32, [])
 _SAFE_CALL: Final = (PTR, PTR, I32, PTR)
 
@@ -430,6 +432,7 @@ class KeptThunks(Thunks):
                 self._raise_foreign()
                 e.ret(e.const_i32(-1))
             place = e.index(frame, I64, STATUS)
+            # An exchange: of two threads that ask at once only one gets the error.
             status = e.builder.atomic_rmw("xchg", place, e.const_i64(0), "acq_rel")
             with e.if_then(e.icmp("eq", status, e.const_i64(0))):
                 e.ret(e.const_i32(0))
@@ -437,6 +440,7 @@ class KeptThunks(Thunks):
             error = e.load(e.index(frame, I64, ERROR), PTR)
             e.store(e.null(), e.index(frame, I64, ERROR))
             claimed = e.index(frame, I64, CLAIMED)
+            # Last, as from here on a callback may keep another error in the frame.
             e.builder.atomic_rmw("xchg", claimed, e.const_i64(0), "release")
             with e.if_then(e.not_(e.is_null(error))):
                 e.call("TVMFFIObjectDecRef", [error])

@@ -272,6 +272,7 @@ class Out:
         call.at_end(lambda well: self._free(call, release, well))
 
     def _free(self, call: Call, release: ir.Value, well: bool) -> None:
+        # The caller gets the address itself, and frees it.
         if well and self.result and self.dtype == "pointer":
             return
         e = call.emitter

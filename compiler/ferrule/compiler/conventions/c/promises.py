@@ -238,9 +238,9 @@ def _promised_alignment(call: Call, given: _Given) -> int | None:
     """The alignment of an address; None if it is known only in the call."""
     match given.argument:
         case Null():
-            return 4096
+            return 4096  # 0 is a multiple of every alignment that code asks for
         case OnStack():
-            return 8
+            return 8  # it lies in whole words of the stack
         case Pointer(align=align):
             return align
         case Out(alignment=size):

@@ -189,6 +189,7 @@ class ReturnCode:
                 "ReturnCode: a null pointer has no code: errors=… needs errno=True or an integer"
             )
         if self.errno:
+            # errno is an int of C.
             if not 0 <= code < 1 << 31:
                 raise ValueError(f"ReturnCode: errno is never {code}")
             return

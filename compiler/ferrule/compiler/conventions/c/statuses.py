@@ -17,6 +17,7 @@ from ferrule.compiler.hostcode import HostCode
 from ferrule.runtime.llvm.layouts import I8, I32, I64, PTR
 from ferrule.specs import Uint64
 
+# The longest text of a 64-bit number has 20 digits or a sign and 19, and then a zero.
 _DIGITS: Final = 24
 _SHOWN: Final = 512
 """The room for a library's text whose end is no UTF-8."""

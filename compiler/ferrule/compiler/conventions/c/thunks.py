@@ -68,6 +68,7 @@ def close(call: Call, frame: ir.Value) -> None:
     e = call.emitter
     slot = e.load(e.index(frame, I64, SLOT), PTR)
     with e.if_then(e.not_(e.is_null(slot))):
+        # From here on another call, in any thread, may take the slot.
         e.builder.atomic_rmw("xchg", slot, e.const_i64(0), "release")
     error = e.load(e.index(frame, I64, ERROR), PTR)
     with e.if_then(e.not_(e.is_null(error)), likely=False):
@@ -150,6 +151,7 @@ class Thunks:
         e = self.call.emitter
         with self._define(f"{self.name}.thunk{number}", self.types) as function:
             place = e.index(slots, PTR, number)
+            # C may call the thunk in a thread of its own.
             frame = e.builder.load_atomic(place, "acquire", 8, typ=PTR)
             with e.if_then(e.is_null(frame), likely=False):
                 self._ret_after_error()  # a call after the end of its call
@@ -201,6 +203,7 @@ class Thunks:
         e = self.call.emitter
         types = [c_type(kind) for kind in self.callback.params]
         with self._define(self.name, [PTR, *types]) as function:
+            # `MOST_CALLS` thunks call it: one copy of the body is enough.
             function.attributes.add("noinline")
             frame, *given = function.args
             status = e.builder.load_atomic(e.index(frame, I64, STATUS), "acquire", 8, typ=I64)
@@ -363,6 +366,8 @@ def _keep(e: Emitter) -> ir.Function:
             e.store(error, e.index(frame, I64, ERROR))
             e.store(value, e.index(frame, I64, VALUE))
             wide = e.builder.sext(status, I64)
+            # The status comes last: a thread that sees it, with acquire, sees the error and the
+            # value too.
             e.builder.atomic_rmw("xchg", e.index(frame, I64, STATUS), wide, "release")
             e.ret()
         with e.if_then(e.not_(e.is_null(error))):

@@ -176,6 +176,7 @@ def _arch(data: bytes, flags: int, sections: Sequence[Section]) -> str:
             f"wanted a cubin of ABI {_OLD_ABI} (CUDA 12) or {_NEW_ABI} (CUDA 13), got {version}"
         )
     old = version == _OLD_ABI
+    # See the description of this module for these bits.
     number = flags & 0xFF if old else flags >> 8 & 0xFF
     arch = f"sm_{number}"
     for section in sections:
@@ -211,6 +212,7 @@ def _symbols(data: bytes, sections: Sequence[Section], table: Section) -> Iterat
         elf.entries(elf.SYMBOL, data, table)
     ):
         kind = info & 0xF
+        # The high half of st_info is the binding, the low half the type.
         is_kernel = info >> 4 != elf.STB_LOCAL and kind == _FUNCTION and bool(other & _ENTRY)
         name = elf.read_name(names, at)
         yield _Symbol(name, index, where, is_kernel, kind == _OBJECT, value, size)

@@ -23,11 +23,15 @@ from ferrule.compiler.cuda.kernelfacts import KernelFacts
 from ferrule.runtime.binaries.elf import ObjectFileError, check_magic
 from ferrule.specs.deferred import dataclass
 
+# Strings too, so that what looks like a comment inside of one stays. A comment that is never closed
+# ends with the text.
 _SKIPPED: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+# `[^\S\n]` is white space but a newline.
 _VERSION: Final = re.compile(r"^[^\S\n]*\.version\s+(\d{1,4})\.(\d{1,4})", re.MULTILINE)
 _ADDRESS_SIZE: Final = re.compile(r"^[^\S\n]*\.address_size\s+(\d+)", re.MULTILINE)
 _TARGET: Final = re.compile(r"^[^\S\n]*\.target\s+(sm_\d{1,4}[af]?)\b", re.MULTILINE)
 _NAME: Final = r"[A-Za-z_$%][\w$]*"
+# A name may begin with $ or %, so \b would find the rest of one.
 _WORD: Final = re.compile(rf"(?<![\w$%]){_NAME}")
 _INTEGER: Final = re.compile(r"\d\w*")
 _ENTRY: Final = re.compile(
@@ -83,6 +87,7 @@ def read_ptx(text: str) -> Ptx:
             "with -m64"
         )
     plain = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', text)
+    # A text that lost its end has an open brace, unless it was cut between two functions.
     if plain.count("{") != plain.count("}"):
         raise ObjectFileError(
             f"the PTX is cut off: {plain.count('{')} braces open, {plain.count('}')} close"
@@ -260,6 +265,7 @@ def _type(attributes: str, text: str) -> tuple[int, int]:
     """Size and alignment of a type; an alignment after `.ptr` belongs to the pointee, and is
     ignored."""
     if _OPAQUE.search(attributes):
+        # A texture, sampler or surface is a handle of 64 bits (PTX ISA, opaque types).
         return 8, 8
     own = attributes.split(".ptr", maxsplit=1)[0]
     size, lanes = 0, 1

@@ -77,6 +77,7 @@ def _define_serves(emitter: Emitter) -> None:
         serves = emitter.load_field(image, IMAGE, "serves")
         newer = emitter.icmp("sge", capability, number)
         same = emitter.icmp("eq", capability, number)
+        # Ten times the capability, so the quotient is the major version.
         family = b.and_(newer, b.icmp_signed("==", b.udiv(capability, ten), b.udiv(number, ten)))
         found: ir.Value = ir.Constant(I1, 1)
         for kind, answer in (

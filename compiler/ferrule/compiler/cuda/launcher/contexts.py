@@ -86,6 +86,7 @@ def _define_forget(emitter: Emitter) -> None:
         kept, slot = _slot(emitter, state, device)
         with emitter.if_then(kept):
             taken = emitter.builder.cmpxchg(slot, context, emitter.null(), "acq_rel", "acquire")
+            # Only the thread that took it out gives the reference back.
             with emitter.if_then(emitter.builder.extract_value(taken, 1)):
                 call_driver(emitter, state, "cuDevicePrimaryCtxRelease_v2", [device])
         emitter.ret(status(Status.DONE))

@@ -82,6 +82,8 @@ class Image:
         version = (0, 0) if found is None else (int(found[1]), int(found[2]))
         if version <= _ALWAYS_KNOWN:
             return None
+        # PTX 8.x came with CUDA 12.x, and 9.x with 13.x, of the same second number, but for the
+        # last of CUDA 12 (PTX ISA, release notes).
         cuda = _CUDA_12.get(version, (version[0] + 4, version[1]))
         return (
             f"; the PTX has version {version[0]}.{version[1]}, which the driver of CUDA "

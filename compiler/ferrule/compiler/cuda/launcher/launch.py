@@ -127,10 +127,12 @@ class Launcher:
         e.cond_branch(e.icmp("eq", opened, status(Status.DONE)), asking, entered, LIKELY)
 
         e.at(asking)
+        # Costs less than to push a context, which is only needed if another device is current.
         result = call_driver(e, self._state, "cuCtxGetDevice", [current])
         known = e.icmp("eq", result, e.const_i32(Result.SUCCESS))
         found = e.load(current, I32, name="found")
         same = e.icmp("eq", found, device)
+        # -1: the call has no GPU of its own.
         any_will_do = e.icmp("slt", device, e.const_i32(0))
         fits = e.binary("and", known, e.binary("or", same, any_will_do))
         e.cond_branch(fits, entered, changing, LIKELY)

@@ -106,9 +106,11 @@ def _define_image(emitter: Emitter) -> None:
             result = call_driver(emitter, state, "cuLibraryGetKernel", asked)
             with unless(emitter, result):
                 failed(emitter, state, result, name, values)
+                # Nothing knows the library yet, so nothing else would unload it.
                 call_driver(emitter, state, "cuLibraryUnload", [library])
                 emitter.ret(status(Status.NO_KERNEL))
         at = emitter.field_ptr(row, ROW, "library")
+        # The library comes last: who sees it sees the handles of its kernels.
         emitter.builder.atomic_rmw("xchg", at, library, "release")
         emitter.ret(status(Status.DONE))
 
@@ -257,6 +259,7 @@ def _renew_kernel(emitter: Emitter, state: ir.Value, kernel: ir.Value, handle: i
 
 def _choose(emitter: Emitter, state: ir.Value, device: ir.Value, image: ir.Value) -> None:
     """Record the image of a device."""
+    # The places are zero at first, which must mean that none is chosen.
     more = emitter.binary("add", emitter.builder.trunc(image, I32), emitter.const_i32(1))
     place = chosen_at(emitter, state, device)
     emitter.builder.atomic_rmw("xchg", place, more, "release")

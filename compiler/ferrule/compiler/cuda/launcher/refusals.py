@@ -97,6 +97,7 @@ def _unless_kept(
     kept = emitter.icmp("ult", device, emitter.const_i32(MAX_DEVICES))
     wide = build.zext(device, I64)
     words = emitter.field_ptr(kernel, KERNEL, field)
+    # 64 devices in each word: the upper bits are the word, the lowest 6 the bit in it.
     word = emitter.index(words, I64, build.lshr(wide, emitter.const_i64(6)))
     bit = build.shl(emitter.const_i64(1), build.and_(wide, emitter.const_i64(63)))
     with emitter.if_then(kept):

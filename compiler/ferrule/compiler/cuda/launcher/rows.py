@@ -93,6 +93,7 @@ def _define_find_row(emitter: Emitter) -> None:
         chosen = emitter.builder.load_atomic(place, "acquire", 4, typ=I32, name="chosen")
         with emitter.if_then(emitter.icmp("eq", chosen, emitter.const_i32(0))):
             emitter.ret(emitter.null())
+        # 0 means that none is chosen, so the place holds the number and one more.
         number = emitter.binary("sub", emitter.builder.zext(chosen, I64), emitter.const_i64(1))
         row = row_at(emitter, state, number)
         is_loaded = emitter.not_(emitter.is_null(library_at(emitter, row)))

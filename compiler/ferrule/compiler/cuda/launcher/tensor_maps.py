@@ -32,7 +32,7 @@ SINCE: Final = "12.0"
 """The first version of CUDA whose driver has the functions."""
 BYTES: Final = 128
 """The size of a `CUtensorMap`."""
-ALIGN: Final = 64
+ALIGN: Final = 64  # alignas of CUtensorMap in cuda.h
 
 TILING: Final = Layout(
     "CudaTiling",

@@ -443,6 +443,7 @@ def _check_numbers(signature: specs.Signature, numbers: Mapping[int, Any]) -> No
 
 
 def _check_range(scalar: specs.Scalar, value: Any) -> None:
+    # An attribute of XLA is an int64.
     if not -(1 << 63) <= value < 1 << 63 and scalar.dtype.is_integer:
         raise Mismatch(f"{scalar.name} is {value}, which no attribute can be")
     try:

@@ -19,6 +19,7 @@ MINOR: Final = 3
 OLDEST_MINOR: Final = 1
 """The oldest version in which the structs here are the same."""
 
+# Of xla/ffi/api/c_api.h: an extension, a stage of execution, and kinds of attributes.
 METADATA_EXTENSION: Final = 1
 EXECUTE: Final = 3
 SCALAR: Final = 3

@@ -47,6 +47,7 @@ RAISED: Final = "ferrule_raised"
 NUMBER: Final = "ferrule_number"
 TAKE: Final = "ferrule_take"
 _CREATE: Final = "ferrule_create_error"
+# More than there are numbers of `XLA_FFI_DataType`.
 _DTYPES: Final = 64
 # On the stack; snprintf cuts what is longer.
 _TEXT_ROOM: Final = 1024
@@ -72,6 +73,7 @@ _INTEGERS: Final = {
     9: (I64, False),
 }
 _FLOATS: Final = {11: ir.FloatType(), 12: F64}
+# The numbers of `XLA_FFI_DataType` in xla/ffi/api/c_api.h: PRED; S8 to S64, U8 to U64; F32 and F64.
 _BOOL: Final = 1
 
 
@@ -341,6 +343,7 @@ def _dense_elements(
             size = e.load(e.index(dims, I64, axis), I64)
             stride = e.load(e.index(strides, I64, axis), I64)
             wrong = e.icmp("ne", stride, e.load(running, I64))
+            # The stride of an axis with one element is never used, and may be anything.
             _no(e, e.builder.and_(wrong, e.icmp("sgt", size, e.const_i64(1))))
             e.store(e.builder.mul(e.load(running, I64), size), running)
     return count

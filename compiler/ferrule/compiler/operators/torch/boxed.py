@@ -165,6 +165,7 @@ def _define_raise(e: Emitter) -> ir.Function:
         e.store(e.null(), place)
         e.call("TVMFFIErrorMoveFromRaised", [place])
         error = e.load(place, PTR)
+        # A throw does not come back, so the error is released before, and its text is copied.
         text = e.alloca(I8, _TEXT_ROOM, name="text")
         with e.if_then(e.is_null(error)):
             throw(e, e.cstring("the function failed without an error"))

@@ -19,6 +19,9 @@ from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I8, I32, PTR, VOID
 from ferrule.runtime.llvm.native import compile_native
 
+# Mangled as in the Itanium C++ ABI: `torch::autograd::autogradNotImplementedFallback()`,
+# `torch::Library::_impl(const char*, torch::CppFunction&&, ...) &`, and the destructor of
+# `torch::CppFunction`.
 FALLBACK: Final = "_ZN5torch8autograd30autogradNotImplementedFallbackEv"
 IMPL: Final = "_ZNR5torch7Library5_implEPKcONS_11CppFunctionENS_17_RegisterOrVerifyE"
 DESTROY: Final = "_ZN5torch11CppFunctionD1Ev"

@@ -21,13 +21,15 @@ from llvmlite import ir
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I1, I32, I64, PTR, VOID
 
+# C++ names, mangled as in the Itanium C++ ABI: `c10::TensorImpl::requires_grad() const`,
+# `c10::GradMode::is_enabled()`, and `torch::autograd::impl::bump_version(at::Tensor const&)`.
 REQUIRES_GRAD: Final = "_ZNK3c1010TensorImpl13requires_gradEv"
 GRAD_IS_ENABLED: Final = "_ZN3c108GradMode10is_enabledEv"
 BUMP_VERSION: Final = "_ZN5torch8autograd4impl12bump_versionERKN2at6TensorE"
 PERSONALITY: Final = "__gxx_personality_v0"
 RESUME: Final = "_Unwind_Resume"
 """What LLVM calls where an exception goes on after a cleanup."""
-DELETE: Final = "_ZdlPv"
+DELETE: Final = "_ZdlPv"  # `operator delete(void*)`
 CURRENT_STREAM: Final = "aoti_torch_get_current_cuda_stream"
 DELETE_TENSOR: Final = "aoti_torch_delete_tensor_object"
 CHECK: Final = "aoti_torch_check"

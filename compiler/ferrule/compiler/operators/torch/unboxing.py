@@ -32,6 +32,7 @@ _INDICES: Final = {
 
 DTYPE_TABLE: Final = "ferrule_dtypes"
 DEVICE_TABLE: Final = "ferrule_devices"
+# More than torch has numbers of `ScalarType` and of `DeviceType`.
 DTYPES: Final = 64
 DEVICE_TYPES: Final = 32
 DESCRIBE: Final = "ferrule_describe"

@@ -138,6 +138,7 @@ def _plan(count: int, hashes: int, strings: int) -> _Plan:
     strings_at = hash_at + hashes
     code = _aligned(strings_at + strings, 32)
     dynamic = _aligned(code + count * STUB_SIZE, _PAGE)
+    # Seven entries of 16 bytes: the six of `_DT_…`, and the one that ends them.
     table = dynamic + 7 * 16
     return _Plan(symbols, hash_at, strings_at, code, dynamic, table, table + 8 * count)
 
@@ -239,6 +240,7 @@ def _x86_64(at: int, place: int) -> bytes:
 
 
 def _aarch64(at: int, place: int) -> bytes:
+    # adrp counts pages from its own, and it is the second instruction.
     pages = (place >> _PAGE_BITS) - ((at + 4) >> _PAGE_BITS)
     low, high = pages & 3, (pages >> 2) & 0x7FFFF
     words = (

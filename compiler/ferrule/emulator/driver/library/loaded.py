@@ -101,6 +101,7 @@ class Library:
     def _end(self) -> None:
         """At the end of the process C may call when Python is gone."""
         self.empty()
+        # A child of a fork must not remove the folder of its parent.
         if os.getpid() == self._pid:
             shutil.rmtree(self.folder, ignore_errors=True)
 

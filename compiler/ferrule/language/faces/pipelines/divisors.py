@@ -50,6 +50,7 @@ class Divisor(FastDivmodDivisor):
     def _quotient(self, dividend: Any) -> Any:
         n = _dividend(dividend)
         sign = n >> 31
+        # For a negative n, floor(n / d) is ~(~n // d), and ~n is n ^ -1.
         product = Uint64(Uint32(n ^ sign)) * Uint64(self.multiplier)
         return Int32(product >> Uint64(self.shift)) ^ sign
 
@@ -67,6 +68,8 @@ def made(divisor: Any) -> Divisor:
         raise ValueError("a FastDivmodDivisor is an Int32 from 1 on")
     bits = 32 - maths.clz(d - 1)
     power = Uint64(1) << Uint64(31 + bits)
+    # Granlund and Montgomery: 2^(31 + ceil(log2 d)) / d, rounded up, gives the exact quotient of
+    # each dividend of 31 bits. It fits 32 bits, as d is above 2^(bits - 1).
     multiplier = (power + Uint64(d) - 1) // Uint64(d)
     return Divisor(d, Uint32(multiplier), Uint32(31 + bits))
 

@@ -239,6 +239,7 @@ def length(low: Lowering, text: Handle) -> Number:
     data = views.pointer_to(low, address, Uint8, 1, "text").value
     at, count, result = (ops.Value(Int64, hint) for hint in ("i", "count", "length"))
     with build.region() as body:
+        # A byte 10xxxxxx goes on with a character of UTF-8; each other one begins one.
         top = build.binary("and", build.load(data, (at,)), build.constant(Uint8, 0xC0))
         begins = build.compare("ne", top, build.constant(Uint8, 0x80))
         following = build.binary("add", count, build.cast(Int64, begins))

@@ -51,6 +51,8 @@ class Runs:
         """The known alignment of an element's address in bytes."""
         if self.swizzled is not None:
             address, dtype = self.swizzled.address(self._index(first)), self.tensor.type.dtype
+            # The lowest set bit of both is the power of two that divides their sum. 0 is a multiple
+            # of all.
             step = address.known | address.step
             return min(self.tensor.type.align, (step & -step or 1 << 20) * dtype.itemsize)
         assert isinstance(self.tensor, TensorView)
