@@ -21,6 +21,7 @@ import importlib.util
 import os
 import shutil
 import signal
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -46,8 +47,10 @@ os.environ.setdefault("FERRULE_CACHE_DIR", str(_ALONE))
 # Read when an OpenMP runtime is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-# Many tests start processes, each of which would compile all of ferrule's modules again.
+# Many tests start processes, each of which would compile all of ferrule's modules again; and each
+# process of pytest would rewrite the assertions of all tests again, half of what collecting takes.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # The same cases in every run: a change is refused for what it did.  Nightly runs draw new ones.
 settings.register_profile("same", derandomize=True, deadline=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,7 @@ def reversed_ends(x, out, n: fe.Int32):
         out[row, t + THREADS] = first
 
 
+@cache
 def host(kernel: Any) -> Any:
     @fe.jit
     def launched(x, out, n: fe.Int32):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,16 @@ def compiled(kernel: Any, *arguments: Any, block: Any, grid: Any = 1, options: s
 
 def run(kernel: Any, *arguments: Any, block: Any) -> None:
     """Compares the CPU with the interpreter, and so all that a kernel does with its threads."""
+    run_all_ways(host_of(kernel, block), arguments, plain=False)
 
+
+@cache
+def host_of(kernel: Any, block: Any) -> Any:
     @fe.jit
     def host(*args):
         kernel(*args).launch(grid=1, block=block)
 
-    run_all_ways(host, arguments, plain=False)
+    return host
 
 
 # ---- shuffles ----
@@ -348,13 +353,18 @@ def changed_kernel(x, out):
 @pytest.mark.parametrize("size", [1, 1000, 1024, 2500])
 @pytest.mark.parametrize("kernel", [tiles_kernel, otherwise_kernel, changed_kernel])
 def test_tiles_that_hang_over_the_end(kernel: Any, size: int) -> None:
+    x = np.random.default_rng(size).standard_normal(size, dtype=np.float32)
+    out = np.zeros((3, 3, 64), np.float32)
+    run_all_ways(tiles_of(kernel), (x, out), plain=False)
+
+
+@cache
+def tiles_of(kernel: Any) -> Any:
     @fe.jit
     def tiles(x, out):
         kernel(x, out).launch(grid=out.shape[0], block=64)
 
-    x = np.random.default_rng(size).standard_normal(size, dtype=np.float32)
-    out = np.zeros((3, 3, 64), np.float32)
-    run_all_ways(tiles, (x, out), plain=False)
+    return tiles
 
 
 def test_the_index_of_a_tile_is_known_not_to_wrap() -> None:

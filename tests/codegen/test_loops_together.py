@@ -6,6 +6,7 @@ from __future__ import annotations
 import platform
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -185,6 +186,7 @@ VECTORS = (
 OTHERS = (by_rows, in_a_branch_of_some, by_a_step_of_the_call, by_a_table)
 
 
+@cache
 def host_of(kernel: Any, grid: int = 2) -> Callable[..., None]:
     def host(x: fe.Tensor, o: fe.Tensor, n: fe.Int32, w: fe.Int32):
         kernel(x, o, n, w).launch(grid=grid, block=BLOCK)

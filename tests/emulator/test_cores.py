@@ -108,7 +108,7 @@ DONE: st.global.u32 [%rd3], 1;"""
     assert more == 2
 
 
-def test_ctrl_c_ends_all_threads(three: None) -> None:
+def test_ctrl_c_ends_all_threads(three: None, interruptible: None) -> None:
     body = "setp.eq.u32 %p1, %r1, 399; FOREVER: @%p1 bra FOREVER;"
     timer = threading.Timer(0.5, _thread.interrupt_main)
     timer.start()

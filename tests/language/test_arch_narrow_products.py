@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,7 @@ def test_numbers_that_are_special(form: Any) -> None:
 SHORT = {products.E4M3: "e4m3", products.E5M2: "e5m2", fe.Float32: "f32", fe.Float16: "f16"}
 
 
+@cache
 def ptx(form: Any, gpu: str) -> str:
     total = form[2]
     matrices = [

@@ -12,7 +12,7 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 import interpreter
 import numpy as np
@@ -168,6 +168,29 @@ MORE_WAYS: list[Callable[[Compiled], None]] = []
 """What else runs each program, and compares; see `compiled_again`."""
 
 
+Made: TypeAlias = "tuple[fe.Function, Lowered, Lowered]"
+"""A compiled function, its kernel IR, and the same with maths in simple ops."""
+
+_MADE: Final[dict[object, Made]] = {}
+"""The programs of the last tests, by function and specs: most run with many arguments."""
+
+
+def _made(function: Callable[..., Any], given: Sequence[Any], options: str) -> Made:
+    """A program for these examples, which is compiled and lowered once for equal ones."""
+    plain = _python(function)
+    bound = bind_examples(plain, tuple(given), {})
+    signature = str(Signature(plain.__name__, bound.parameters))
+    key = plain, signature, repr((bound.constants, bound.classes, bound.variadic)), options
+    made = _MADE.pop(key, None)
+    if made is None:
+        form = lowered(function, *given)
+        made = fe.compile(function, *given, options=options), form, form.expanded()
+    _MADE[key] = made
+    if len(_MADE) > 32:
+        del _MADE[next(iter(_MADE))]
+    return made
+
+
 def run_all_ways(
     function: Callable[..., Any],
     arguments: Sequence[Any],
@@ -181,11 +204,8 @@ def run_all_ways(
     `tolerance`: how far plain Python may be from the others in relation to a number, because it
     computes maths in its own way.  `plain`: False where the source means something else there.
     """
-    given = examples(*arguments)
-    made = fe.compile(function, *given, options=options)
+    made, form, simple = _made(function, examples(*arguments), options)
     compiled = outcome(made, arguments)
-    form = lowered(function, *given)
-    simple = form.expanded()
     for order in (interpreter.upwards, interpreter.downwards):
         wanted = outcome(partial(interpreted, simple, order), arguments)
         require_same(compiled, wanted, f"interpreted {order.__name__}")

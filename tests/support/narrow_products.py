@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any, Final
 
 import ml_dtypes
@@ -53,6 +54,7 @@ def product_kernel(
         d[g + 8 * (i // 2), 2 * t + i % 2] = after[i]
 
 
+@cache
 def host(form: Any) -> Any:
     """A host function that launches one warp of it."""
 

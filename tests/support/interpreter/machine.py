@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from typing import Any, Final, TypeAlias, TypeGuard, assert_never, get_args
 
@@ -33,12 +34,23 @@ Order: TypeAlias = Callable[[Iterable[tuple[int, ...]]], Iterable[tuple[int, ...
 
 Values: TypeAlias = "dict[ops.Value, Any]"
 
-Place: TypeAlias = "tuple[list[int], list[int], DType]"
-"""The shape and strides of a tensor, and the dtype of its elements."""
+Place: TypeAlias = "tuple[list[int], list[int], int]"
+"""The shape and strides of a tensor, and the bytes of its elements."""
 
 ScalarOp: TypeAlias = "ops.Constant | ops.Size | ops.Arithmetic"
 
 _SCALAR: Final = frozenset((ops.Constant, ops.Size, *get_args(ops.Arithmetic)))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How to run a scalar op again: most ops that run have run before, in another thread or
+    iteration, and looking up what an op is takes longer than to compute it."""
+
+    result: ops.Value
+    compute: Callable[[Values], Scalar]
+    is_alike: bool
+
 
 HOST = Thread({}, Block(Memory.undefined(0)))
 """What host code has for a thread."""
@@ -91,6 +103,8 @@ class Machine:
     printed: list[str] = field(default_factory=list)
     returned: list[Any] = field(default_factory=list)
     waiting: dict[int, bool] = field(default_factory=dict)
+    plans: dict[int, Plan] = field(default_factory=dict)
+    """By the id of a scalar op of the program, which lives as long as the machine."""
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     """What calls of functions reach, by their names."""
 
@@ -121,6 +135,11 @@ class Machine:
 
     def op(self, op: ops.Op, values: Values, thread: Thread) -> None:
         """Runs one op, which does no more than it declares."""
+        if (plan := self.plans.get(id(op))) is not None:
+            values[plan.result] = plan.compute(values)
+            if plan.is_alike and thread.is_compared:
+                declared.same_for_all(op, values, thread.block.uniform)
+            return
         if op.nests:
             self.run_op(op, values, thread)
             return
@@ -133,13 +152,13 @@ class Machine:
             raise
         finally:
             declared.ends()
-        if op.is_uniform and not op.effects and thread.registers and thread.number < 2:
+        if _is_alike(op) and thread.is_compared:
             declared.same_for_all(op, values, thread.block.uniform)
 
     def run_op(self, op: ops.Op, values: Values, thread: Thread) -> None:
         """Runs one op."""
         if is_scalar(op):
-            values[op.result] = self.scalar(op, dtype_of(op.result), values)
+            values[op.result] = self.planned(op).compute(values)
             return
         match op:
             case ops.Load() | ops.Store():
@@ -198,6 +217,13 @@ class Machine:
                 values[op.result] = self.host_value(op, values)
             case _:
                 raise NotImplementedError(f"the interpreter does not know {type(op).__name__}")
+
+    def planned(self, op: ScalarOp) -> Plan:
+        """How to run a scalar op, now and again."""
+        plan = Plan(op.result, self.scalar(op, dtype_of(op.result)), _is_alike(op))
+        if not isinstance(op, ops.Size):  # that can fail, which is held against what it declares
+            self.plans[id(op)] = plan
+        return plan
 
     def element(self, op: ops.Load | ops.Store, values: Values) -> None:
         """Reads or writes an element of a tensor."""
@@ -295,27 +321,31 @@ class Machine:
         new = atomics.updated(op.op, dtype, old, values[op.value], compare)
         memory.write(dtype, offset, new)
 
-    def scalar(self, op: ScalarOp, dtype: DType, values: Values) -> Scalar:
-        """The result of an op that depends on its operands and the symbols alone."""
+    def scalar(self, op: ScalarOp, dtype: DType) -> Callable[[Values], Scalar]:
+        """What computes an op that depends on its operands and the symbols alone."""
         match op:
             case ops.Binary(_, name, lhs, rhs):
-                return scalars.binary(name, dtype, values[lhs], values[rhs])
+                binary = scalars.operator_of(name, dtype)
+                return lambda values: binary(values[lhs], values[rhs])
             case ops.Constant(_, value):
-                return scalars.number(dtype, value)
+                constant = scalars.number(dtype, value)
+                return lambda values: constant
             case ops.Size(_, dim, fault):
-                return self.size(dim, dtype, fault)
+                return lambda values: self.size(dim, dtype, fault)
             case ops.Unary(_, name, operand):
-                return scalars.unary(name, dtype, values[operand])
+                return lambda values: scalars.unary(name, dtype, values[operand])
             case ops.Fma(_, x, y, z):
-                return scalars.fma(dtype, values[x], values[y], values[z])
+                return lambda values: scalars.fma(dtype, values[x], values[y], values[z])
             case ops.Compare(_, name, lhs, rhs):
-                return scalars.compare(name, values[lhs], values[rhs])
+                return lambda values: scalars.compare(name, values[lhs], values[rhs])
             case ops.Cast(_, operand, saturate):
-                return scalars.cast(dtype_of(operand), dtype, values[operand], saturate=saturate)
+                cast = partial(scalars.cast, dtype_of(operand), dtype, saturate=saturate)
+                return lambda values: cast(values[operand])
             case ops.Bitcast(_, operand):
-                return scalars.bitcast(dtype_of(operand), dtype, values[operand])
+                source = dtype_of(operand)
+                return lambda values: scalars.bitcast(source, dtype, values[operand])
             case ops.Select(_, condition, on_true, on_false):
-                return values[on_true if values[condition] else on_false]
+                return lambda values: values[on_true if values[condition] else on_false]
         assert_never(op)
 
     def size(self, dim: Dim, dtype: DType, fault: Fault | None) -> int:
@@ -380,20 +410,20 @@ class Machine:
 
     def offset(self, tensor: ops.Value, indices: Sequence[ops.Value], values: Values) -> int:
         """How many bytes an element is from the first."""
-        shape, strides, dtype = self.places.get(tensor) or self.place(tensor)
+        shape, strides, itemsize = self.places.get(tensor) or self.place(tensor)
         coordinates = [values[index] for index in indices]
         steps = 0
         for at, size, stride in zip(coordinates, shape, strides, strict=True):
             if not 0 <= at < size:
                 raise OutOfBounds(f"%{tensor.hint}{coordinates}, but its shape is {shape}")
             steps += at * stride
-        return steps * dtype.itemsize
+        return steps * itemsize
 
     def place(self, tensor: ops.Value) -> Place:
-        """The shape, the strides and the dtype of a tensor."""
+        """The shape, the strides and the bytes of an element of a tensor."""
         dims = (tensor.tensor.shape, tensor.tensor.strides)
         shape, strides = ([self.dim(dim) for dim in each] for each in dims)
-        self.places[tensor] = shape, strides, tensor.tensor.dtype
+        self.places[tensor] = shape, strides, tensor.tensor.dtype.itemsize
         return self.places[tensor]
 
     def parallel(self, op: ops.Parallel, values: Values, thread: Thread) -> None:
@@ -469,13 +499,19 @@ class Machine:
             self.waiting[id(region)] = found
         return self.waiting[id(region)]
 
+    def is_walked(self, op: ops.Op) -> bool:
+        """Whether an op waits for other threads, or has one that does."""
+        if id(op) not in self.waiting:
+            self.waiting[id(op)] = _waits(op) or any(map(self.waits, op.regions))
+        return self.waiting[id(op)]
+
     def walk(self, region: ops.Region, values: Values, thread: Thread) -> Run:
         """Runs a region as `region` does, and stops at each op that waits."""
         for op in region.ops:
             self.fuel -= 1
             if self.fuel < 0:
                 raise Endless
-            if is_scalar(op):
+            if not self.is_walked(op):
                 self.op(op, values, thread)
                 continue
             if _waits(op):
@@ -507,13 +543,13 @@ class Machine:
                     values[result] = True
                 case ops.MBarrierWait(barrier, phase):
                     yield op, (thread.block.barriers.at(values[barrier]), values[phase])
-                case ops.If() if self.waits(op.then) or self.waits(op.otherwise):
+                case ops.If():
                     taken = op.then if values[op.condition] else op.otherwise
                     found = yield from self.walk(taken, values, thread)
                     values.update(zip(op.results, found, strict=True))
-                case ops.For() if self.waits(op.body):
+                case ops.For():
                     yield from self.walk_for(op, values, thread)
-                case ops.While() if self.waits(op.body) or self.waits(op.test):
+                case ops.While():
                     yield from self.walk_while(op, values, thread)
                 case _:
                     self.op(op, values, thread)
@@ -547,6 +583,11 @@ def is_scalar(op: ops.Op) -> TypeGuard[ScalarOp]:
     """Whether `scalar` knows an op, as it does most of a program: a `match` tests one class after
     the other, this tests all of these at once."""
     return type(op) in _SCALAR
+
+
+def _is_alike(op: ops.Op) -> bool:
+    """Whether an op gives all threads with the same operands the same."""
+    return op.is_uniform and not op.effects
 
 
 def _write_all(memory: Memory, dtype: DType, found: Sequence[Scalar]) -> None:

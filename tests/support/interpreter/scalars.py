@@ -14,6 +14,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -91,6 +92,16 @@ def from_bits(dtype: DType, word: int) -> Scalar:
 
 def memory(dtype: DType) -> np.dtype[Any]:
     """How NumPy holds elements of this dtype: a bool is a byte, a bfloat16 its bits."""
+    found = _IN_MEMORY.get(dtype.name)
+    if found is None:
+        found = _IN_MEMORY[dtype.name] = _in_memory(dtype)
+    return found
+
+
+_IN_MEMORY: Final[dict[str, np.dtype[Any]]] = {}
+
+
+def _in_memory(dtype: DType) -> np.dtype[Any]:
     if dtype.kind == "bool" or dtype.is_narrow:
         return np.dtype(np.uint8)
     if dtype.name == "bfloat16":
@@ -162,14 +173,21 @@ def unary(op: str, dtype: DType, value: Scalar) -> Scalar:
 
 def binary(op: str, dtype: DType, lhs: Scalar, rhs: Scalar) -> Scalar:
     """`lhs op rhs`."""
+    return operator_of(op, dtype)(lhs, rhs)
+
+
+def operator_of(op: str, dtype: DType) -> Callable[[Any, Any], Scalar]:
+    """What computes `lhs op rhs` of numbers of this dtype."""
     match dtype.kind:
         case "float":
             function = _FLOAT.get(op) or functions.BINARY[op]
-            return number(dtype, function(lhs, rhs))
+            return lambda lhs, rhs: number(dtype, function(lhs, rhs))
         case "bool":
-            return bool(_BITS[op](lhs, rhs))
+            return lambda lhs, rhs: bool(_BITS[op](lhs, rhs))
         case "int" | "uint":
-            return wrapped(dtype, _integer(op, dtype, int(lhs), int(rhs)))
+            exact = _BITS.get(op) or partial(_integer, op, dtype)
+            (low, _), size = dtype.range, 1 << dtype.bits
+            return lambda lhs, rhs: (exact(int(lhs), int(rhs)) - low) % size + low
     raise TypeError(f"{op} of {dtype.name}")
 
 
@@ -214,7 +232,7 @@ def _integer(op: str, dtype: DType, x: int, y: int) -> int:
             return x << count if op == "shl" else x >> count
         case "max" | "min":
             return max(x, y) if op == "max" else min(x, y)
-    return _BITS[op](x, y)
+    raise KeyError(op)
 
 
 _BITS: Final[Mapping[str, Callable[[Any, Any], int]]] = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeAlias
 
 from ferrule.language.ir import ops
@@ -51,11 +52,16 @@ class Thread:
     block: Block
     copies: Copies = field(default_factory=Copies)
 
-    @property
+    @cached_property
     def number(self) -> int:
         """Of the thread in its block, x fastest."""
         (x, y, z), (width, height, _) = (self.registers[r] for r in ("thread_idx", "block_dim"))
         return x + width * (y + height * z)
+
+    @cached_property
+    def is_compared(self) -> bool:
+        """Whether what uniform ops give it is held against what they gave another."""
+        return bool(self.registers) and self.number < 2
 
 
 @dataclass
@@ -95,20 +101,26 @@ class Team:
 
     def settle(self) -> None:
         """Finds who may go on, and what they get."""
+        asked = set[int]()
         for number in sorted(self.waits):
             op, operands = self.waits[number]
             if isinstance(op, ops.Barrier):
-                self.pass_barrier(op, operands)
+                barrier, _ = _barrier(op, operands)
+                if barrier not in asked:
+                    self.pass_barrier(op, operands)
+                asked.add(barrier)
             elif isinstance(op, ops.MBarrierWait):
-                barrier, phase = operands
-                if barrier.phase != phase:
+                waited, phase = operands
+                if waited.phase != phase:
                     self.answers[number] = None
             elif number not in self.answers:
                 together = self.named(number)
                 if number in together and all(self.is_with(number, other) for other in together):
                     values = {other % 32: self.waits[other][1][0] for other in together}
+                    its = matrices.given(op, values) if isinstance(op, matrices.KINDS) else None
                     for other in together:
-                        self.answers[other] = given(self.waits[other], other % 32, values)
+                        wait, lane = self.waits[other], other % 32
+                        self.answers[other] = its(lane) if its else given(wait, lane, values)
 
     # ---- barriers ----
 
@@ -215,8 +227,6 @@ def given(wait: Wait, lane: int, values: Mapping[int, Any]) -> Any:
             if name == "all":
                 return sum(1 << each for each in words) if len(alike) == len(words) else 0
             return sum(1 << each for each in alike)
-        case ops.Mma() | ops.LoadMatrix() | ops.StoreMatrix():
-            return matrices.given(op, lane, values)
         case ops.WarpgroupMma():
             return dict(values)
         case ops.InlinePtx():

@@ -6,7 +6,8 @@ have them, from an allocation that begins at a multiple of 1024 bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import cache, partial
 from typing import Any
 
 from warpgroup_matrices import Layout
@@ -28,13 +29,23 @@ def product(
     warp, lane = divmod(number % 128, 32)
     group, rest = divmod(lane, 4)
     dtype: DType = op.d.tensor.dtype
+    depth, sums = range(op.depth), Float32 if dtype.kind == "float" else dtype
+    of_a, of_b = (partial(scalars.cast, each.tensor.dtype, sums) for each in (op.a, op.b))
+
+    @cache
+    def row(half: int) -> list[Any]:
+        return [of_a(_left(op, values, parts, (16 * warp, group, half), k)) for k in depth]
+
+    @cache
+    def of_column(column: int) -> list[Any]:
+        return [of_b(_shared(op.of_b, op.b, values, column, k)) for k in depth]
+
     found = []
     for position in range(op.columns // 2):
         half, column = position // 2 % 2, 8 * (position // 4) + 2 * rest + position % 2
-        row = [_left(op, values, parts, (16 * warp, group, half), k) for k in range(op.depth)]
-        of_b = (_shared(op.of_b, op.b, values, column, k) for k in range(op.depth))
         first = values[op.d].read(dtype, position * dtype.itemsize) if values[op.accumulate] else 0
-        found.append(_sum(op, first, zip(row, of_b, strict=True)))
+        pairs = zip(row(half), of_column(column), strict=True)
+        found.append(_sum(dtype, sums, first, pairs))
     return found
 
 
@@ -71,12 +82,10 @@ def _shared(
     return memory.read(dtype, layout.place(mn, k, dtype.itemsize) - memory.first)
 
 
-def _sum(op: ops.WarpgroupMma, first: Any, pairs: Any) -> Any:
+def _sum(dtype: DType, sums: DType, first: Any, pairs: Iterable[tuple[Any, Any]]) -> Any:
     """Floats rounded to float32 at each step, in the order of k; integers wrap."""
-    dtype: DType = op.d.tensor.dtype
-    sums: DType = Float32 if dtype.kind == "float" else dtype
+    add, multiply = (scalars.operator_of(name, sums) for name in ("add", "mul"))
     total = scalars.cast(dtype, sums, first)
-    for left, right in pairs:
-        factors = (scalars.cast(f.tensor.dtype, sums, x) for f, x in ((op.a, left), (op.b, right)))
-        total = scalars.binary("add", sums, total, scalars.binary("mul", sums, *factors))
+    for pair in pairs:
+        total = add(total, multiply(*pair))
     return scalars.cast(sums, dtype, total)
