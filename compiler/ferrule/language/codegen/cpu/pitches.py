@@ -227,7 +227,9 @@ def loops(
     e, b, group = lowering.emitter, lowering.b, lowering.group
     assert group is not None, "the threads of a kernel run in parallel"
     length, rows = (ir.Constant(I64, n) for n in (pitch.length, pitch.count // pitch.length))
-    outer, inner = (group, replace(group, whole=True)) if pitch.unrolled else (None, group)
+    outer, inner = None, group
+    if pitch.unrolled:
+        outer, inner = replace(group, copied=True), replace(group, whole=True)
     with (
         counted(e, ZERO, rows, f"{name}.row", outer) as row,
         counted(e, ZERO, length, name, inner) as place,

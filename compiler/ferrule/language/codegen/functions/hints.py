@@ -11,12 +11,13 @@ run up to twice as fast, and memory-bound ones no slower.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Final
 
 from llvmlite import ir
 
 from ferrule.language.codegen.functions import orders
+from ferrule.language.codegen.functions.interleaved import may_move
 from ferrule.language.ir import ops
 from ferrule.language.ir.facts import all_ops
 from ferrule.runtime.llvm.emitter import Emitter
@@ -60,13 +61,16 @@ class Group:
 
     `straight`: each iteration has vectors of its own, instead of being one lane.  `small`: an
     iteration has so few ops that a few vectors of iterations can be unrolled.  `whole`: the loop is
-    unrolled, for the one around it.
+    unrolled, for the one around it, whose group is `copied`: an iteration has several copies of the
+    accesses.
     """
 
     node: ir.MDValue
     straight: bool = False
     small: bool = False
     whole: bool = False
+    copied: bool = False
+    accesses: list[ir.Instruction] = field(default_factory=list)
 
 
 def access_group(
@@ -99,23 +103,31 @@ def _inside(branch: ops.If) -> Iterator[ops.Op]:
 
 def mark_access(instruction: ir.Instruction, group: Group) -> None:
     """Puts a load or store into a group."""
+    group.accesses.append(instruction)
     instruction.set_metadata("llvm.access.group", group.node)
 
 
 def mark_parallel(
-    emitter: Emitter, latch: ir.Instruction, group: Group, count: int | None = None
+    emitter: Emitter,
+    latch: ir.Instruction,
+    group: Group,
+    counter: ir.Value,
+    count: int | None = None,
 ) -> None:
     """Marks the loop that `latch` closes: no access of the group depends on another iteration.
 
+    Not where LLVM would then change the order of accesses of one iteration, see `interleaved`.
     A loop with few iterations is not unrolled.  LLVM would unroll it before vectorising it, and
     cannot vectorise the straight-line code, because it does not know that the addresses differ.
     But its vector loop is unrolled if the iterations are small.  `count`: the number of iterations,
     if known.  To forbid unrolling also forbids several vectors in an iteration, which long loops
     need: that is why they may be unrolled.
     """
-    said = [["llvm.loop.parallel_accesses", group.node]]
+    said: list[list[object]] = []
     if group.whole:
         said.append(["llvm.loop.unroll.full"])
+    elif group.straight or not may_move(group.accesses, counter, copied=group.copied):
+        said.append(["llvm.loop.parallel_accesses", group.node])
     few = not group.whole and count is not None and count <= FEW
     if few:
         said.append(["llvm.loop.unroll.disable"])

@@ -115,7 +115,7 @@ def counted_by(
     if group is None:
         mark_outer(emitter, latch)
     else:
-        mark_parallel(emitter, latch, group, limits.count)
+        mark_parallel(emitter, latch, group, counter, limits.count)
     emitter.at(after)
 
 
