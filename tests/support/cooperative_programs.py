@@ -7,6 +7,7 @@ diverges nowhere, so all ways to run it give the same.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,12 +35,10 @@ def cooperative_kernels(draw: st.Draw, most: int = 6, depth: int = 2) -> ops.Pro
     return known(program) if draw(st.booleans()) else program
 
 
-def known(program: ops.Program) -> ops.Program:
+def known(program: ops.Program, of: Sequence[int] = (GRID, 1, 1, THREADS, 1, 1)) -> ops.Program:
     """The program with constants for grid and block, which it takes as arguments no less."""
     (launch,) = program.host.body.ops
-    constants = [
-        ops.Constant(ops.Value(Int64, "known"), size) for size in (GRID, 1, 1, THREADS, 1, 1)
-    ]
+    constants = [ops.Constant(ops.Value(Int64, "known"), size) for size in of]
     sizes = tuple(constant.result for constant in constants)
     launch = replace(launch, grid=sizes[:3], block=sizes[3:])
     body = ops.Region((*constants, launch))

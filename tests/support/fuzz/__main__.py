@@ -27,7 +27,9 @@ from typing import Any, Final
 
 from fuzz.campaigns import ASKED, SHARES, Failure, campaign
 
-SEEDS: Final = dict.fromkeys(("programs", "ptx", "constants", "cooperation", "files", "calls"), 100)
+SEEDS: Final = dict.fromkeys(
+    ("programs", "ptx", "constants", "cooperation", "neighbours", "files", "calls"), 100
+)
 """How many seeds a child runs; the next one begins with fresh memory."""
 USUAL_SEEDS: Final = 20
 GRACE: Final = 300.0

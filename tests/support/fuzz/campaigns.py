@@ -41,6 +41,7 @@ SHARES: Final[Mapping[str, int]] = MappingProxyType(
         "ptx": 4,
         "constants": 4,
         "cooperation": 1,
+        "neighbours": 1,
         "calls": 4,
         "entries": 2,
         "files": 1,
