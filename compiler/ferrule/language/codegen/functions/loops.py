@@ -119,6 +119,15 @@ def counted_by(
     emitter.at(after)
 
 
+def loop_end(counter: ir.PhiInstr) -> ir.Value | None:
+    """The end of the loop that `counted` made with this counter; None for another phi."""
+    branch = counter.parent.terminator
+    test = branch.operands[0] if branch is not None and branch.opname == "br" else None
+    if not isinstance(test, ir.ICMPInstr) or test.op != "slt" or test.operands[0] is not counter:
+        return None
+    return test.operands[1]
+
+
 def python_range(
     b: ir.IRBuilder, dtype: DType, low: ir.Value, high: ir.Value, by: ir.Value
 ) -> Range:

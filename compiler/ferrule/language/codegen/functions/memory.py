@@ -14,6 +14,7 @@ from llvmlite import ir
 from ferrule.compiler import halves
 from ferrule.language.codegen.facts.offsets import Reach
 from ferrule.language.codegen.functions import hints
+from ferrule.language.codegen.functions.loops import loop_end
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.values.arithmetic import opaque
 from ferrule.language.codegen.values.scalars import memory_type
@@ -142,11 +143,35 @@ def _hide_masks(lowering: FunctionLowering, offset: ir.Value) -> None:
         if known or value.opname not in _ARITHMETIC:
             continue
         lowering.unmasked[id(value)] = value
-        if value.opname in _MASKING:
+        if value.opname in _MASKING and not _is_harmless(value):
             value.operands = [_opaque(lowering, each) for each in value.operands]
         elif value.opname == "trunc" and value.type.width < 32:
             _mask_before(lowering, value)
         pending += value.operands
+
+
+def _is_harmless(mask: ir.Instruction) -> bool:
+    """Whether LLVM removes a mask, or a shift is none: of a constant, which no counter is.
+
+    The first stages of a butterfly have masks of 0, its last ones masks of all threads.
+    """
+    value, by = mask.operands
+    if mask.opname != "and":
+        return isinstance(value, ir.Constant)
+    if not isinstance(by, ir.Constant):
+        return False
+    return by.constant == 0 or _is_below(value, by.constant + 1)
+
+
+def _is_below(value: ir.Value, limit: int) -> bool:
+    """Whether a value is the counter of a loop that ends at a constant, with no more than this."""
+    while isinstance(value, ir.CastInstr) and value.opname in ("trunc", "sext", "zext"):
+        value = value.operands[0]
+    if not isinstance(value, ir.PhiInstr) or limit & (limit - 1):
+        return False
+    first, end = value.incomings[0][0], loop_end(value)
+    constants = isinstance(first, ir.Constant) and isinstance(end, ir.Constant)
+    return constants and 0 <= first.constant and end.constant <= limit
 
 
 def _opaque(lowering: FunctionLowering, operand: ir.Value) -> ir.Value:
