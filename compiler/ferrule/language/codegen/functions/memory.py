@@ -169,9 +169,10 @@ def _is_below(value: ir.Value, limit: int) -> bool:
         value = value.operands[0]
     if not isinstance(value, ir.PhiInstr) or limit & (limit - 1):
         return False
-    first, end = value.incomings[0][0], loop_end(value)
-    constants = isinstance(first, ir.Constant) and isinstance(end, ir.Constant)
-    return constants and 0 <= first.constant and end.constant <= limit
+    match value.incomings[0][0], loop_end(value):
+        case ir.Constant(constant=int(first)), ir.Constant(constant=int(end)):
+            return 0 <= first and end <= limit
+    return False
 
 
 def _opaque(lowering: FunctionLowering, operand: ir.Value) -> ir.Value:
