@@ -50,12 +50,12 @@ class _Library:
 
 
 def can_tell() -> bool:
-    """Whether this machine's loader is one that this module knows: that of Linux."""
+    """Whether this module knows the loader of this machine; it knows that of Linux."""
     return sys.platform == "linux"
 
 
 def complaints(path: Path, data: bytes) -> list[str]:
-    """What the loader would say of a library for this machine; empty if it would load it.
+    """The errors of the loader for a library of this machine; empty if it would load it.
 
     ObjectFileError for a file that cannot be read.
     """
@@ -129,6 +129,7 @@ def _read(path: str, parent: _Library, is_open: bool) -> _Library | None:
 def _open_path(name: str) -> str | None:
     """The path of the open library that this name means; None if there is none."""
     try:
+        # RTLD_NOLOAD: only to find what is open already; nothing is loaded for a look.
         library = ctypes.CDLL(name, os.RTLD_NOLOAD | os.RTLD_LAZY)
     except (OSError, UnicodeError, ValueError):
         return None
@@ -213,6 +214,7 @@ def _cached() -> Mapping[str, tuple[str, ...]]:
         data = _CACHE.read_bytes()
         data = data[data.index(_MAGIC) :]
         _, count, _ = _HEAD.unpack_from(data)
+        # `struct cache_file_new` and `struct file_entry_new` of glibc's dl-cache.h.
         entries = _ENTRY.iter_unpack(data[_HEAD_SIZE : _HEAD_SIZE + _ENTRY.size * count])
         found: dict[str, tuple[str, ...]] = {}
         for _, key, value, _, _ in entries:

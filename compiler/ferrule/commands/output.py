@@ -122,7 +122,7 @@ def _written() -> Iterator[None]:
 
 
 def representable(text: str, encoding: str) -> str:
-    """The text with an escape in the place of what the encoding does not have."""
+    """The text, with an escape for each character that the encoding does not have."""
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 

@@ -36,8 +36,8 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """What makes the page about a function: each of `subjects` makes what there is to know about
-    one of its bodies, and `show` the page of all of them."""
+    """Makes the page about a function: each of `subjects` collects the facts about one of its
+    bodies, and `show` makes the page of all of them."""
 
     subjects: tuple[Callable[[], Any], ...]
     show: Callable[[Sequence[Any], Kept], str]
@@ -266,7 +266,7 @@ _FOUND: ContextVar[list[Stage] | None] = ContextVar("stages", default=None)
 
 @contextmanager
 def recorded() -> Iterator[list[Stage]]:
-    """A list that gets the stages of what runs inside."""
+    """A list to which the code inside adds its stages."""
     found: list[Stage] = []
     token = _FOUND.set(found)
     try:

@@ -140,8 +140,8 @@ def build_later(
     make: Callable[[], Mapping[str, Any]],
     options: str | Options | None = None,
 ) -> Function:
-    """A function of which `make` gives the arguments of `build`, without the options, only if it is
-    not in the cache.
+    """A function that is built only if it is not in the cache; then `make` returns the arguments of
+    `build`, without the options.
 
     `told` gives all that decides these arguments, as values that a key can hold; it raises
     Uncacheable if something else decides them, too.

@@ -46,6 +46,7 @@ def render(diagnostic: Diagnostic) -> str:
 
 
 def _render_span(span: Span) -> list[str]:
+    # Columns count characters, so a tab is shown as one.
     text = span.text.rstrip("\n").expandtabs(1)
     indent = len(text) - len(text.lstrip())
     width = max(1, min(span.end_column, len(text)) - span.column)

@@ -162,7 +162,8 @@ NAMES: Final = tuple(
 
 
 def with_objects(options: str | Options | None, chosen: Any) -> Options:
-    """The options with these objects, in order.  Raises CompileError for what is none."""
+    """The options with these objects, in order. Raises CompileError for an object of another
+    kind."""
     result = parse_options(options)
     for each in chosen if isinstance(chosen, tuple) else (chosen,):
         found = each() if isinstance(each, type) and issubclass(each, OptionObject) else each

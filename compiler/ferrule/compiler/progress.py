@@ -52,7 +52,8 @@ class State:
 
 @contextmanager
 def progress(what: str, total: int, wanted: bool = True) -> Iterator[Tell]:
-    """What is told of each job that is done, of `total`; `what` says what is done with them."""
+    """A function to call with the name of each job that is done; it shows how many of `total` are.
+    `what` is the word for the work, such as "compiling"."""
     show, end = _shown() if wanted else (None, None)
     if show is None or end is None:
         yield lambda name: None
@@ -71,7 +72,7 @@ def progress(what: str, total: int, wanted: bool = True) -> Iterator[Tell]:
 
 
 def _shown() -> tuple[Callable[[State], None], Callable[[], None]] | tuple[None, None]:
-    """What shows a state, and what ends it; None where nobody looks."""
+    """A function that shows a state, and one that ends the display; None where nobody looks."""
     if _in_notebook():
         return _Notebook().show, lambda: None
     try:

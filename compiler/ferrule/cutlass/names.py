@@ -267,7 +267,7 @@ def _known(module: str) -> list[str]:
 
 
 def _near(module: str, name: str) -> str:
-    """The end of the text for what is no name of CuTe DSL: one that is like it."""
+    """The end of the message for a name that CuTe DSL does not have: a similar name."""
     if name in _known(module):
         return ""
     import difflib

@@ -95,6 +95,7 @@ def is_fp8_dtype(dtype: DType) -> bool:
 
 def get_divisibility(contiguous_dim_size: int, upper_bound: int = 128) -> int:
     """The largest power of two that divides a size, at most `upper_bound`."""
+    # `n & -n` is the lowest bit of n that is set.
     return min(contiguous_dim_size & -contiguous_dim_size, upper_bound)
 
 

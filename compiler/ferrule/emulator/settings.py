@@ -47,7 +47,7 @@ class Settings:
 def settings(
     arch: str, devices: int, checks: bool | str | Iterable[str], schedule: str | None
 ) -> Settings:
-    """The settings; TypeError and ValueError for what is none."""
+    """The settings; TypeError or ValueError for wrong ones."""
     return Settings(_arch(arch), _devices(devices), _checks(checks), _schedule(schedule))
 
 

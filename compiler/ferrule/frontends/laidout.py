@@ -267,7 +267,7 @@ def _names(leaves: Sequence[Leaf]) -> Iterator[str]:
 
 
 def _runs(leaves: Sequence[Leaf]) -> Iterator[tuple[Leaf, int]]:
-    """Members, of which more than three like ones without gaps are counted."""
+    """The members; more than three like ones without gaps are one item with their count."""
     position = 0
     while position < len(leaves):
         first, count = leaves[position], 1

@@ -60,6 +60,8 @@ def read_source(source: SourceLike, name: str) -> Source:
     if is_text(source):
         return Source(source, name)
     path, data = read_file(source)
+    # A source may have comments in another encoding; the bytes come back unchanged for the
+    # compiler.
     text = data.decode("utf-8", "surrogateescape")
     return Source(text.replace("\r\n", "\n"), str(path), path.resolve().parent)
 

@@ -220,7 +220,7 @@ def _payload(job: Job) -> bytes:
 
 
 def _work(payload: bytes, far: bool = False) -> tuple[str, Any]:
-    """In a worker: compile, and say what came of it.  `far`: it may be on another machine."""
+    """In a worker: compile, and return the outcome. `far`: it may be on another machine."""
     try:
         given = pickle.loads(payload)
     except Exception as error:
@@ -248,7 +248,7 @@ def _portable(error: Exception) -> Exception:
 
 
 def _taken(each: _Away, result: Any) -> Function:
-    """The function of what a worker sent."""
+    """The function from a worker's result."""
     if isinstance(result, Exception):
         raise result
     kind, held = result

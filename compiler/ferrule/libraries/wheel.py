@@ -69,6 +69,7 @@ def wheel_bytes(
         for path, data in whole.items():
             entry = zipfile.ZipInfo(path, _DATE)
             entry.compress_type = zipfile.ZIP_DEFLATED
+            # The permissions of a zip made on Unix are in the upper half.
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, data)
     return content.getvalue()

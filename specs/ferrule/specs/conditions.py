@@ -389,6 +389,7 @@ def format_float(expression: FloatExpr, names: Mapping[Sym, str]) -> str:
 def _divided(left: float, right: float) -> float:
     if right != 0:
         return left / right
+    # IEEE 754 and LLVM's fdiv; Python raises an exception.
     sign = math.copysign(1.0, left) * math.copysign(1.0, right)
     return math.nan if left == 0 or left != left else math.copysign(math.inf, sign)
 

@@ -179,7 +179,7 @@ def _inherited(cls: type[Any], frozen: bool) -> _Fields:
 
 
 def _check_order(fields: Iterable[_Field[Any]]) -> None:
-    """TypeError for fields of which no constructor can be written."""
+    """TypeError for an order of fields that no constructor can have."""
     optional = ""
     for field in fields:
         if field.kw_only or not field.init:

@@ -71,6 +71,7 @@ class DType(type):
     @property
     def bytes(cls) -> int:
         """Bytes of one element, under CuTe DSL's name: those of its bits, rounded up."""
+        # Rounds up: an element of 4 bits has a byte.
         return -(-cls.bits // 8)
 
     @property

@@ -131,6 +131,7 @@ class Sym(_Arithmetic):
         """The value in a call that tells none: 1, or the nearest that its bounds and its
         divisibility allow."""
         low, high = self.interval()
+        # Division rounds down, so the negation on both sides rounds up.
         first = -(-builtins.max(1, low) // self.divisibility) * self.divisibility
         return first if first <= high else high // self.divisibility * self.divisibility
 

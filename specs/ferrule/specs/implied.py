@@ -50,8 +50,8 @@ def comparisons(requires: Iterable[Requirement]) -> tuple[Comparison, ...]:
 
 
 def implied(signature: Signature) -> Known:
-    """For the sizes of which the requirements say more than they do themselves, symbols that say
-    it, equal to the old ones."""
+    """For each size that the requirements restrict further, a symbol that is equal to the old one
+    and has the tighter bounds and divisibility."""
     facts, own = comparisons(signature.requires), signature.symbols
     known: Known = {}
     tighten = _Tighten(known, frozenset(_sizes(signature)))
@@ -100,7 +100,7 @@ def most(dim: Dim, positive: Collection[Sym], limits: Iterable[Product]) -> int 
 
 
 def monomial(dim: Dim) -> tuple[int, tuple[Sym, ...]]:
-    """A product as its constant factor and its symbols; the factor is 0 for what is none."""
+    """A product as its constant factor and its symbols; the factor is 0 for another expression."""
     match dim:
         case int():
             return dim, ()
@@ -113,7 +113,7 @@ def monomial(dim: Dim) -> tuple[int, tuple[Sym, ...]]:
 
 
 def _sizes(signature: Signature) -> Iterator[Sym]:
-    """The symbols that are sizes, which are never negative, of what every call gives."""
+    """The symbols of the sizes that every call gives; a size is never negative."""
     for param in signature.params:
         match param:
             case Tensor(shape=shape):

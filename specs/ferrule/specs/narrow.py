@@ -161,7 +161,8 @@ def rounded(form: Format, value: float, *, saturate: bool = False) -> float:
 
 
 def fits(form: Format, value: float) -> bool:
-    """Whether a finite number is not rounded beyond the largest one, or to one that is none."""
+    """Whether a finite number is rounded to a number of the format: not beyond the largest one, and
+    not to NaN."""
     if not form.signed and value <= 0:
         return False
     return _magnitude(form, abs(value)) <= form.largest
@@ -183,6 +184,7 @@ def _magnitude(form: Format, value: float) -> int:
         return _power_of_two(form, value)
     if value == 0:
         return 0
+    # frexp's fraction is in [0.5, 1), so its exponent is one more than that of the first bit.
     power = max(math.frexp(value)[1] - 1, form.least_exponent)
     step = power - form.mantissa
     # Bits of a normal number count on from those of the smallest, and a carry is the next exponent.

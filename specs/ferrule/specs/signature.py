@@ -126,7 +126,7 @@ class Signature:
 
     @property
     def ways(self) -> tuple[Signature, ...]:
-        """The signatures of which a call takes one: this, or the candidates of an overload."""
+        """The signatures that a call can match: this one, or the candidates of an overload."""
         return (self,)
 
     @property

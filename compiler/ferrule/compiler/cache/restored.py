@@ -46,8 +46,8 @@ class RestoredOrigin:
         make: Callable[[], CompiledOrigin],
         made: CompiledOrigin | None = None,
     ) -> None:
-        """`make` compiles, and `key_of` tells the key of what it would compile now; `made` is what
-        was compiled already."""
+        """`make` compiles the function, and `key_of` returns the key of a compilation now; `made`
+        is the result of one that this process has done already."""
         self.where = "from the cache"
         """What `Function.origin` says."""
         self.key: Final = key

@@ -202,7 +202,7 @@ def _compiled(wanted: Wanted, key: Key | None) -> Function:
 def _kept(
     wanted: Wanted, key: Key, origin: CompiledOrigin, code: ObjectCode, engine: Engine
 ) -> Loaded:
-    """Keep what was compiled, in memory and behind it."""
+    """Keep a compiled function, in memory and in the levels behind it."""
     origin.key = key
     entry = _entry(key, origin, code)
     restored = RestoredOrigin(key, code, wanted.key_of, wanted.make, origin)

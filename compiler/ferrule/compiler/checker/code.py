@@ -144,6 +144,7 @@ class Code:
         if known is None:
             known = self._offsets[text] = PROGRAM.size + len(self._texts)
             data = text.encode()
+            # One zero at least, so that C can read it as a string.
             self._texts += len(data).to_bytes(4, "little") + data + bytes(4 - len(data) % 4)
         return known
 

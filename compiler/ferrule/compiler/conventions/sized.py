@@ -23,7 +23,7 @@ from ferrule.specs.deferred import dataclass
 
 @dataclass(frozen=True, slots=True, init=False)
 class Sized:
-    """Takes sizes from what a call gives back.
+    """Takes sizes from the results of a call.
 
         Sized(CFunction("ZSTD_compress", […], returns=code, code=zstd), k)
         Sized(CFunction("find", […], returns=["int64", "float32"], code=code), k, None)

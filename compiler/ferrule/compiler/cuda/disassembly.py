@@ -37,7 +37,7 @@ def find_disassembler() -> list[str] | None:
 
 def with_lines(cubin: bytes) -> str | None:
     """The SASS of a cubin with the lines that it has been given; None without nvdisasm, which alone
-    shows them.  StageError with what it says."""
+    shows them. StageError with its message."""
     found = find_program("nvdisasm")
     return None if found is None else disassembled(cubin, [found, "--print-line-info"])
 

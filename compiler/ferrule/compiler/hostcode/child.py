@@ -113,7 +113,7 @@ def _clash(llvm: Any, modules: list[Any], target: str) -> dict[str, Any] | None:
 
 
 class _Shapes:
-    """What code takes for granted of a symbol, and what its definition has."""
+    """Compares the type and alignment that code assumes of a symbol with its definition."""
 
     def __init__(self, llvm: Any, target: str) -> None:
         machine = llvm.Target.from_triple(target).create_target_machine()
@@ -218,6 +218,7 @@ def _made(llvm: Any, module: Any, prefix: str, target: str) -> dict[str, Any]:
     needed = [each.name for each in symbols if each.is_declaration]
     module.triple, module.data_layout = target, str(machine.target_data)
     text = str(module)
+    # After the text was taken: the optimiser changes the module.
     compiled = _compiled(llvm, module, machine)
     for name, found in promises.items():
         _learn(module.get_function(prefix + name), found)
@@ -272,6 +273,7 @@ def _limit(seconds: int) -> None:
         return
     used = resource.getrusage(resource.RUSAGE_SELF)
     soft, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    # RLIMIT_CPU counts from the start of the process, which has answered other requests.
     soft = math.ceil(used.ru_utime + used.ru_stime) + seconds
     soft = soft if hard == resource.RLIM_INFINITY else min(soft, hard)
     resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))

@@ -205,7 +205,8 @@ class HostCode:
                 assert_never(self.source)
 
     def has(self, symbol: str) -> bool:
-        """Whether the code has such a function; code of which nobody knows that has every one."""
+        """Whether the code has such a function; True for every name if nothing is known of the
+        code."""
         match self.source:
             case Address() | Undefined():
                 return True
@@ -338,7 +339,7 @@ def _all_names(codes: Iterable[tuple[bytes, str]]) -> str:
 
 
 def _links_of(pieces: Iterable[Embedded], libraries: Sequence[str], what: str) -> tuple[Link, ...]:
-    """The libraries of what several objects need."""
+    """The libraries that several objects need."""
     needed = dict.fromkeys(name for piece in pieces for name in piece.undefined)
     return _links(needed, libraries, what)
 

@@ -100,6 +100,7 @@ def body_fault(fault: Fault) -> Message:
                 parts.append(CString(next(slots)))
             case "{unsigned}":
                 parts.append(Unsigned(next(slots)))
+            # Two values: the address and the number of bytes.
             case "{bytes}":
                 parts.append(Given("bytes", next(slots)))
                 next(slots)

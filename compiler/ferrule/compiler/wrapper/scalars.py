@@ -79,6 +79,7 @@ def accept_constant(hot: Hot, item: Item, value: bool | int | float | str) -> No
 def _constant(value: bool | int | float | str) -> tuple[int, int]:
     """The two halves of the TVMFFIAny of a constant."""
     match value:
+        # Before the ints: Python's bool is one of them.
         case bool():
             return int(TypeIndex.BOOL), int(value)
         case int():

@@ -97,7 +97,7 @@ def _kernel(one: KernelProfile, arch: str) -> str:
 
 
 def _used(one: KernelProfile) -> Iterator[str]:
-    """How much of what memory was asked for was needed."""
+    """How much of the requested memory traffic was needed."""
     for title, every, least in (
         ("sectors of global memory", "sectors", "least_sectors"),
         ("wavefronts of shared memory", "wavefronts", "least_wavefronts"),

@@ -44,7 +44,7 @@ def attributes_at(address: int, count: int) -> list[tuple[int, int]]:
 
 
 def cluster_of(function: Function, address: int, count: int) -> Sizes:
-    """The cluster of a launch: what it says, else what the kernel does."""
+    """The cluster of a launch: the one that the launch gives, else that of the kernel."""
     for number, value in attributes_at(address, count):
         if number == CLUSTER:
             x, y, z = (get_int(value + 4 * axis) for axis in range(3))

@@ -189,6 +189,8 @@ def _log(options: dict[int, tuple[int, int]], text: str) -> None:
         return
     place, size = options[_ERROR_LOG_SIZE]
     _, log = options.get(_ERROR_LOG, (0, 0))
+    # Options are passed as `void*`, and of this one an unsigned int counts (cuda.h,
+    # CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES).
     size &= 0xFFFFFFFF
     data = text.encode()[: max(0, size - 1)]
     if log and size:
@@ -228,7 +230,7 @@ def loadfile_at(driver: Driver, out: int, path: int) -> None:
 
 
 def file_at(path: int) -> ctypes.Array[ctypes.c_char]:
-    """What is in a file, and zeros behind it."""
+    """The contents of a file, and zeros behind them."""
     name = get_text(path) if path else ""
     try:
         with open(name, "rb") as file:

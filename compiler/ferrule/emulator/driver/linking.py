@@ -24,7 +24,7 @@ _PTX: Final = 1  # CU_JIT_INPUT_PTX
 
 @dataclass(slots=True)
 class Linking:
-    """What was added, and memory that what was linked is in."""
+    """The texts that were added, and the image that was linked of them."""
 
     context: Context
     texts: list[bytes] = field(default_factory=list)

@@ -201,7 +201,7 @@ def name_of(result: int) -> str | None:
 
 
 def words_of(result: int) -> str | None:
-    """What the driver says of a result; None for what is no result."""
+    """The driver's text for a result; None for a number that is no result."""
     name = name_of(result)
     return name and _WORDS.get(result, name.removeprefix("CUDA_ERROR_").replace("_", " ").lower())
 

@@ -278,8 +278,8 @@ class Driver:
         return int(result)
 
     def said(self, result: int) -> int:
-        """The address of what the driver says of a result, 0 for what is none: of the last call
-        that ended with it, or in general."""
+        """The address of the text for a result: that of the last call that ended with it, or the
+        general one; 0 if there is no such result."""
         found = self._said.get(result)
         if found is not None:
             return ctypes.addressof(found)
@@ -287,7 +287,7 @@ class Driver:
         return 0 if words is None else self.kept(words)
 
     def named(self, result: int) -> int:
-        """The address of a result's name, 0 for what is none."""
+        """The address of a result's name, 0 if there is no such result."""
         name = name_of(result)
         return 0 if name is None else self.kept(name)
 

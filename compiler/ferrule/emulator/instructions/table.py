@@ -86,7 +86,7 @@ def known(e: Emitter, item: Instruction) -> tuple[Form, Named]:
 
 
 def execute(e: Emitter, item: Instruction) -> None:
-    """Write what an instruction does.  PtxError for one that is not emulated."""
+    """Write the code of an instruction. PtxError for one that is not emulated."""
     form, named = known(e, item)
     form.write(e, item, named)
     # Of what stands for one instruction of the text, the part where the warp meets is counted.

@@ -47,7 +47,7 @@ def _compared(e: Emitter, item: Instruction, named: Named) -> None:
 @form("vshr", r"\.(?P<d>[us]32)\.(?P<a>[us]32)\.(?P<b>u32)(?P<sat>\.sat)?\.(?P<mode>clamp|wrap)"
       + _THEN, 3, 4)  # fmt: skip
 def _shifted(e: Emitter, item: Instruction, named: Named) -> None:
-    """34 bits are left of what is shifted."""
+    """The shifted value is cut to its lowest 34 bits."""
     a, b = _selected(e, item.operands[1], named, "a"), _selected(e, item.operands[2], named, "b")
     if named["mode"] == "clamp":
         b = e.op(f"call {_LONG} @llvm.umin.v32i64({_LONG} {b}, {_LONG} {splat('i64', '32')})")

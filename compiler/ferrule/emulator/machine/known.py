@@ -54,7 +54,7 @@ class Known:
 
 @lru_cache(maxsize=64)
 def known(ptx: str) -> Known:
-    """What is known of a text.  PtxError for what is no PTX, or not for its target."""
+    """The facts about a text. PtxError for a text that is no PTX, or not for its target."""
     module = parse(ptx)
     check_target(module)
     return Known(module)

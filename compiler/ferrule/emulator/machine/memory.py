@@ -169,7 +169,8 @@ class _Region:
         return (start, size) if address < start + max(size, 1) else None
 
     def freed(self, address: int) -> tuple[int, int] | None:
-        """The last of those that wait to be used again that an address was in."""
+        """The block that held an address, among those that were freed and wait to be used again;
+        the last one freed if there are several."""
         for start, _, size in reversed(self._waiting):
             if start <= address < start + max(size, 1):
                 return start, size

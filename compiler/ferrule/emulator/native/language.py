@@ -50,7 +50,7 @@ def _reached(
     public: frozenset[str] = frozenset(),
     shared: frozenset[str] = frozenset(),
 ) -> tuple[dict[str, str], dict[str, None]]:
-    """The texts of functions and of those that they call, and what these declare."""
+    """The texts of functions and of all functions that they call, and their declarations."""
     known = functions(source)
     done: dict[str, str] = {}
     declared: dict[str, None] = {}

@@ -102,6 +102,7 @@ def _encoded(value: Immediate | FloatImmediate, kind: str, line: int) -> bytes:
 
 def _encoded_float(value: FloatImmediate, kind: str, line: int) -> bytes:
     size = BYTES[kind]
+    # A decimal literal of PTX is always a float of 64 bits.
     if value.width == 64 and kind == "f32":
         return single(value.bits, line).to_bytes(4, "little")
     if value.width != size * 8 or kind not in ("f32", "f64"):

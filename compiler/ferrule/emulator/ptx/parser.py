@@ -26,7 +26,7 @@ _BARE: Final = ("noreturn", "explicitcluster", "blocksareclusters")
 
 
 def parse(text: str) -> Module:
-    """The module that a text is.  PtxError for what is no PTX, or is beyond what can be read."""
+    """The module in a text. PtxError for a text that is no PTX, or that this parser cannot read."""
     return _Parser(text).module()
 
 

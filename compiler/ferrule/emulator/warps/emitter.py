@@ -448,7 +448,7 @@ class Emitter:
     def call(
         self, name: str, given: Sequence[tuple[str, str]], wanted: Sequence[str], mask: str = ""
     ) -> list[str]:
-        """Call a helper: (type, value) of what it is given, and types of what it gives."""
+        """Call a helper: its arguments as (type, value), and the types of its results."""
         self.helpers.add(name)
         places = [f"%scratch{i}" for i in range(len(given) + len(wanted))]
         if len(places) > SCRATCH:

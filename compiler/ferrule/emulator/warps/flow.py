@@ -82,7 +82,7 @@ def flow(module: Module, kernel: Function) -> Flow:
 
 
 def _halved(item: Instruction) -> list[Instruction]:
-    """`bar.red` as what arrives and waits, and what gives the result afterwards."""
+    """`bar.red` as two instructions: the first arrives and waits, the second gives the result."""
     if item.opcode not in ("bar", "barrier") or "red" not in item.modifiers:
         return [item]
     if len(item.operands) < 3:

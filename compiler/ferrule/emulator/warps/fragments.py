@@ -91,7 +91,8 @@ REGISTERS: Final = {
 
 
 def expanded(items: Items, registers: Mapping[str, str]) -> Items:
-    """The items with what each wmma stands for.  PtxError for one that is not emulated."""
+    """The items, with the instructions for which a wmma stands in its place. PtxError for a wmma
+    that is not emulated."""
     found: Items = []
     for item in items:
         if isinstance(item, Instruction) and item.opcode == "wmma":
@@ -389,8 +390,8 @@ def _product(item: Instruction, named: Mapping[str, str | None]) -> list[Instruc
 def _tiled(
     item: Instruction, named: Mapping[str, str | None], parts: Mapping[str, tuple[Operand, ...]]
 ) -> list[Instruction]:
-    """One product after the other; results are put into their registers when all are done, which
-    may be those of what is multiplied."""
+    """One product after the other; the results go into their registers when all are done, because
+    these may be the registers of the factors."""
     shape, t, d, c = (named[each] or "" for each in ("shape", "t", "d", "c"))
     m, n, k = _sizes(shape)
     if m < n:

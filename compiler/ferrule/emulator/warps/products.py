@@ -59,7 +59,7 @@ def _used(item: Instruction) -> set[str]:
 
 
 def _advance(item: Instruction, flight: Flight) -> None:
-    """What an instruction changes of what is under way."""
+    """Change the products that are under way as an instruction does."""
     if _is_product(item):
         flight.update(dict.fromkeys(_results(item), 0))
     elif item.opcode == "wgmma" and "commit_group" in item.modifiers:

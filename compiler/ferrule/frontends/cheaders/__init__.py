@@ -85,7 +85,7 @@ class Library:
         return f"<Library {self._header.name}: {count} functions, {left} left out>"
 
     def _build(self, name: str) -> Function:
-        """The function; what it takes is compared by the compiler with what it is given."""
+        """The function; the compiler compares the types of its parameters with the arguments."""
         from ferrule.compiler.building import build
         from ferrule.compiler.conventions import CFunction, Reference
         from ferrule.compiler.conventions import Sequence as Steps

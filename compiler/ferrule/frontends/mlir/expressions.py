@@ -197,7 +197,7 @@ def takes_sign(session: Session, value: Any) -> bool:
 
 
 def _is_unsigned(found: Expression) -> bool:
-    """Whether a value is that of an unsigned argument, of which the first bit is no sign."""
+    """Whether a value comes from an unsigned argument, so that its first bit is no sign."""
     return isinstance(found, ArgumentValue) and found.unsigned
 
 

@@ -168,7 +168,7 @@ def size(found: Expression, signature: Signature) -> Dim:
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """The key of what a loop around launches counts."""
+    """The key of the counter of a loop around launches."""
 
     depth: int
 

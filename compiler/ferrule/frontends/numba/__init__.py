@@ -170,7 +170,7 @@ def _plain(function: Any) -> Callable[..., Any]:
 
 
 def _in_shared(smem: Any, examples: Sequence[Any]) -> list[int]:
-    """The numbers of elements of those real arrays that have as many bytes as the shared memory."""
+    """The numbers of elements of the real arrays that have as many bytes as the shared memory."""
     if type(smem) is not int:
         return []
     held = (each for each in examples if getattr(each, "nbytes", None) == smem)

@@ -274,6 +274,7 @@ def _described(data: bytes, name: str) -> tuple[str, str]:
     if len(known) < len(arguments or ()):
         known.append(f"the rest of {name}'s message is made of values, which needs Python")
     message = ", ".join(map(str, known))
+    # An error of a call has the name of an exception that Python itself has.
     told = next(each for each in kind.__mro__ if each.__module__ == "builtins")
     if told is kind:
         return kind.__name__, message or kind.__name__

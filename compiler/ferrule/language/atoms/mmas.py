@@ -154,7 +154,7 @@ class TiledMma:
         outside("tiled_mma.make_fragment_A")
 
     def partition_shape_A(self, shape: Any) -> Any:
-        """The shape of what a thread has of A: (values, tiles, tiles)."""
+        """The shape of a thread's part of A: (values, tiles, tiles)."""
         return shape_of_part(self, shape, "A")
 
     def make_fragment_B(self, input: Any) -> Any:
@@ -162,7 +162,7 @@ class TiledMma:
         outside("tiled_mma.make_fragment_B")
 
     def partition_shape_B(self, shape: Any) -> Any:
-        """The shape of what a thread has of B: (values, tiles, tiles)."""
+        """The shape of a thread's part of B: (values, tiles, tiles)."""
         return shape_of_part(self, shape, "B")
 
     def make_fragment_C(self, input: Any) -> Any:
@@ -170,7 +170,7 @@ class TiledMma:
         outside("tiled_mma.make_fragment_C")
 
     def partition_shape_C(self, shape: Any) -> Any:
-        """The shape of what a thread has of C: (values, tiles, tiles)."""
+        """The shape of a thread's part of C: (values, tiles, tiles)."""
         return shape_of_part(self, shape, "C")
 
     def get_tile_size(self, mode: int) -> int:
@@ -305,6 +305,6 @@ def layout_of_tile(tiled: TiledMma, matrix: str) -> Layout:
 
 
 def shape_of_part(tiled: TiledMma, shape: Any, matrix: str) -> Any:
-    """The shape of what a thread has of a matrix of this shape: (values, tiles along ...)."""
+    """The shape of a thread's part of a matrix of this shape: (values, tiles along ...)."""
     parts = partitioned(tiled, make_layout(tuple(shape)), matrix)
     return tuple(mode.shape for mode in modes_of(parts)[2:])

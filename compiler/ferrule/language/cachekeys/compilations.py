@@ -119,7 +119,7 @@ def recall(function: Callable[..., Any], call: Asked) -> Function | None:
 
 
 def remember(function: Callable[..., Any], call: Asked, wanted: Wanted) -> None:
-    """Know a call again, of which the cache had the function."""
+    """Remember a call whose function was in the cache."""
     if wanted.watched is None:
         return
     key, witness = wanted.watched()

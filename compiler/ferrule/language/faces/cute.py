@@ -159,7 +159,7 @@ def if_generate(
     return_types: Any = (),
     **_: Any,
 ) -> Any:
-    """What the one function returns if the condition holds, else what the other one does."""
+    """The result of the one function if the condition holds, else the result of the other."""
     if else_body is None:
         if cond:
             then_body(*(input_args or ()))

@@ -108,7 +108,7 @@ def product(shape: Any) -> Any:
 
 
 def compact(shape: Any, before: Any) -> Any:
-    """The strides of a shape without gaps, of which the first mode has the stride `before`."""
+    """The strides of a shape without gaps; the first mode has the stride `before`."""
     if isinstance(shape, tuple):
         found: Any = ()
         for mode in shape:

@@ -146,7 +146,7 @@ def is_int_tuple(a: object) -> bool:
 
 
 def product_like(a: Any, target_profile: Any) -> Any:
-    """The products of what is in `a` at each leaf of the profile."""
+    """The product of the items of `a` at each leaf of the profile."""
     if not isinstance(target_profile, tuple):
         return product(a)
     if not isinstance(a, tuple) or len(a) != len(target_profile):

@@ -134,7 +134,7 @@ _SASS: Final = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;?\s*(?:/\*.*)?$"
 
 
 def sass_lines(text: str) -> Iterator[Line]:
-    """The kernels of what nvdisasm shows with lines: labels and instructions.
+    """The kernels in nvdisasm's output with lines: labels and instructions.
 
     The line behind a call's is where that was inlined from; the first one of a group counts.
     """

@@ -66,7 +66,7 @@ def device_count() -> int:
 
 
 def check_device(device: int) -> int:
-    """A device's number; TypeError and ValueError for what is none, CudaError without any."""
+    """A device's number; TypeError or ValueError if it is none, CudaError without any GPU."""
     if isinstance(device, bool) or not isinstance(device, int):
         raise TypeError(f"device must be an int, but got {device!r}")
     call("cuInit", 0)

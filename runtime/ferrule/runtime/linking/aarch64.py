@@ -100,7 +100,7 @@ def _slot_page(site: Site) -> None:
 
 
 def _in_page(site: Site, value: int, shift: int) -> None:
-    """The place in a page, in units of what an instruction loads or stores."""
+    """The place in a page, in units of the instruction's access size."""
     if value & (1 << shift) - 1:
         raise Unlinkable("a relocation is to a place that is not aligned")
     _insert(site, (value & 0xFFF) >> shift << 10, 0xFFF << 10)

@@ -150,8 +150,8 @@ def _check_machine(header: ObjectFile) -> None:
 
 
 def check_imports(header: ObjectFile, symbols: Collection[str]) -> None:
-    """ObjectFileError for what `Engine.load` would refuse of these headers; `symbols` are the names
-    of those that it would be given."""
+    """Raise the ObjectFileError that `Engine.load` would raise for these headers; `symbols` are the
+    names of the symbols that it would be given."""
     _check_machine(header)
     for name in _imported(header):
         _check_known(name, symbols)

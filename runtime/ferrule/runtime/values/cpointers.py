@@ -13,7 +13,7 @@ _REFERENCE: Final = type(ctypes.byref(ctypes.c_int()))
 
 
 def target(value: object) -> type[Any] | None:
-    """The class of what a pointer of ctypes points to; None for another object.
+    """The class to whose objects a pointer of ctypes points; None for another object.
 
     An array stands for the address of its first element, as in C.
     """

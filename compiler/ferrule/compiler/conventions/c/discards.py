@@ -56,7 +56,7 @@ def as_read(argument: CArgument) -> CArgument:
 
 
 def is_written(argument: CArgument) -> bool:
-    """Whether an argument has fields of which something reads what C leaves there."""
+    """Whether an argument has fields that are read after the call, since C changes them."""
     return any(isinstance(each, OutField) for each in fields_of(argument))
 
 

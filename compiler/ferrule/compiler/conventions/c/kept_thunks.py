@@ -455,6 +455,8 @@ class KeptThunks(Thunks):
         with e.if_then(e.icmp("eq", before, e.const_i64(0)), likely=False):
             find = e.call("dlsym", [e.null(), e.cstring("dladdr")], "dladdr")
             with e.if_then(e.not_(e.is_null(find))):
+                # `Dl_info` of dlfcn.h: four pointers, of which the first is to the path of the
+                # file.
                 info = e.alloca(PTR, 4, name="info")
                 kind = ir.FunctionType(I32, [PTR, PTR])
                 found = e.call_pointer(find, kind, [inside, info])

@@ -149,6 +149,7 @@ def _check_limits(call: Call, given: _Given, value: ir.Value) -> None:
     if value.type.width > bits:  # a bool is passed as a byte
         value = e.builder.trunc(value, ir.IntType(bits))
     first, count = (ir.Constant(value.type, each % (1 << bits)) for each in (low, high - low))
+    # One unsigned comparison for both ends, also of a range that wraps around.
     outside = e.icmp("uge", e.binary("sub", value, first), count)
     within = _intervals(given.promised.limits, given.is_signed)
     got = "{}" if given.is_signed else "{unsigned}"

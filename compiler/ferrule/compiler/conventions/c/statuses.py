@@ -144,7 +144,7 @@ def _text(call: Call, status: ReturnCode, code: ir.Value) -> ir.Value:
 
 
 def _as_utf8(call: Call, text: ir.Value) -> ir.Value:
-    """The text; of one that is no UTF-8 a copy of what is, since a message must be."""
+    """The text if it is UTF-8, as messages must be; otherwise a copy of its part that is."""
     e, place = call.emitter, call.emitter.alloca(PTR, name="shown")
     e.store(text, place)
     with e.if_then(e.not_(e.is_null(text))):

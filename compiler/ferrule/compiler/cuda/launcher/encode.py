@@ -165,6 +165,7 @@ def _found(emitter: Emitter, slot: ir.Value, name: ir.Value, values: ir.Value) -
                 name,
                 *driver_version(emitter, library),
             )
+        # Without an order: every thread finds the same address.
         emitter.builder.cmpxchg(slot, emitter.null(), found, "monotonic", "monotonic")
         emitter.store(found, place)
     return emitter.load(place, PTR)

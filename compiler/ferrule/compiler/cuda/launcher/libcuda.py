@@ -44,6 +44,7 @@ def driver_version(emitter: Emitter, library: ir.Value) -> tuple[ir.Value, ir.Va
     with emitter.if_then(emitter.not_(emitter.is_null(function))):
         emitter.call_pointer(function, CALLS[VERSION], [place])
     build, version = emitter.builder, emitter.load(place, I32)
+    # cuDriverGetVersion gives 1000 * major + 10 * minor.
     rest = build.urem(version, emitter.const_i32(1000))
     return build.udiv(version, emitter.const_i32(1000)), build.udiv(rest, emitter.const_i32(10))
 

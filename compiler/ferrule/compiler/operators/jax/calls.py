@@ -279,7 +279,8 @@ def _is_function(out: Any) -> bool:
 
 
 def _by_name(signature: specs.Signature, out: Any) -> Wanted:
-    """What `out` says by the names of outputs.  Raises TypeError or ValueError for what is none."""
+    """The entries of `out` by the names of the outputs. Raises TypeError or ValueError for anything
+    else as `out`."""
     names = output_names(signature)
     if isinstance(out, Mapping):
         unknown = [each for each in out if each not in names]

@@ -101,8 +101,8 @@ class Description:
         return cls(shape, strides, dlpack_word(tensor.dtype), device.type, device.index or 0)
 
     def stand_in(self) -> tuple[Any, object]:
-        """A tensor of tvm-ffi that says the same and has no memory, and the owner of what it says,
-        which must live as long."""
+        """A tensor of tvm-ffi with the same description and without memory, and the owner of the
+        description, which must live as long."""
         rank = len(self.shape)
         sizes = [(ctypes.c_int64 * rank)(*each) for each in (self.shape, self.strides)]
         managed = _Managed()

@@ -118,7 +118,7 @@ def _hash(name: str) -> int:
 
 
 def _hash_table(names: Sequence[str]) -> bytes:
-    """Buckets and chains over the symbols, of which the first is none."""
+    """Buckets and chains over the symbols; symbol 0 stands for no symbol."""
     count = max(1, len(names) // 2)
     buckets, chains = [0] * count, [0] * (len(names) + 1)
     for index, name in enumerate(names, 1):
@@ -214,6 +214,7 @@ def _segments(plan: _Plan) -> tuple[tuple[int, ...], ...]:
         (PT_LOAD, _READ | _EXECUTE, 0, 0, 0, code_end, code_end, _PAGE),
         (PT_LOAD, _READ | _WRITE, at, at, at, dynamic, memory, _PAGE),
         (PT_DYNAMIC, _READ | _WRITE, at, at, at, dynamic, dynamic, 8),
+        # Without it the loader would make the stacks of the process executable.
         (_PT_GNU_STACK, _READ | _WRITE, 0, 0, 0, 0, 0, 16),
     )
 

@@ -59,7 +59,7 @@ def _name(operation: Any) -> str:
 
 
 class _Words:
-    """Emits shuffles of words of 32 bits, of which values consist."""
+    """Emits shuffles of values, word by word of 32 bits."""
 
     __slots__ = ("_ir",)
 

@@ -122,7 +122,8 @@ def lower_cuda(
 
 
 def _entries(program: ops.Program, options: DeviceOptions, kernels: LowerDevice | None) -> Entries:
-    """What the kernels are called; those that others make compute offsets in 64 bits."""
+    """The names of the kernels in the code; kernels that another pipeline lowers compute offsets in
+    64 bits."""
     if kernels is None:
         return entries_of(program, options)
     if options.index_bitwidth == 32:

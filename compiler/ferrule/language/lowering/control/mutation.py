@@ -61,7 +61,8 @@ def _keep_settings(low: Lowering, region: Region, loop: Assumed) -> None:
 
 
 def _forget_settings(low: Lowering, region: Region, loop: Assumed | None) -> None:
-    """What conditional code sets a tiled multiplication to is not known behind it.
+    """Forget the settings of tiled multiplications that conditional code changes: behind it they
+    are not known.
 
     Raises Retry in a loop that uses such a setting first, which is that of the last iteration.
     """

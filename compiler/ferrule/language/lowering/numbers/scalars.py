@@ -29,7 +29,8 @@ from ferrule.specs.expr import ExprOp, make
 
 
 def in_dtype(low: Lowering, number: Any, dtype: DType, node: ast.AST) -> Any:
-    """A number in another dtype, of which both may be complex; a complex one only in such."""
+    """A number converted to another dtype. Both may be complex; a complex number becomes only
+    another complex one."""
     if dtype.kind == "complex":
         from ferrule.language.lowering.numbers import complexes  # few programs need it
 

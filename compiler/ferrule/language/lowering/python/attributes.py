@@ -237,7 +237,7 @@ def _of_elements(
     attr: str,
     node: ast.AST,
 ) -> Any:
-    """An attribute of what can be complex."""
+    """An attribute of a value that can be complex."""
     if attr in _COMPLEX and value.dtype.kind == "complex":
         return _complex_attribute(low, value, attr, node)
     return _from_table(low, table, value, attr, node)
@@ -329,7 +329,7 @@ def _coordinate_of(
 
 
 def _of_arranged(low: Lowering, value: Any, attr: str, node: ast.AST) -> Any:
-    """An attribute of what few kernels have: the modules for it are imported here."""
+    """An attribute of a kind of tensor that few kernels have: its modules are imported here."""
     from ferrule.language.lowering.tensors import coordinate_views, swizzled
 
     if attr == "type" and isinstance(value, SwizzledView | CoordinateView):

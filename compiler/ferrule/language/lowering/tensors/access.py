@@ -75,7 +75,7 @@ def require_readable(low: Lowering, dtype: DType, node: ast.AST) -> None:
 
 
 def require_kept(low: Lowering, dtype: DType, node: ast.AST) -> None:
-    """Refuses dtypes of which a function cannot make memory with elements."""
+    """Refuses dtypes for which a function cannot allocate memory."""
     if dtype.kind != "complex":
         require_element(low, dtype, node)
 

@@ -213,8 +213,7 @@ def _rearranged(part: Part, before: _Places) -> _Places | None:
 
 
 def _require_no_more(low: Lowering, tensor: TensorView, part: Part, node: ast.AST) -> None:
-    """Requires that a part, of which no coordinates are known, has no elements but those of what it
-    is a part of."""
+    """Requires that a part without known coordinates has only elements of its tensor."""
     sizes = layouts.size(part.layout), layouts.size(part.of.layout)
     if part.has_no_others or same(*sizes):
         return
