@@ -215,6 +215,28 @@ def test_every_dtype_has_its_bytes(fake_cuda: FakeCuda) -> None:
     assert second.parameters[:2] == (struct.pack("<e", float("inf")), struct.pack("<H", 0x7FC0))
 
 
+@pytest.mark.parametrize(
+    ("dtype", "value", "wanted"),
+    [
+        ("bfloat16", 1 + 2**-8 + 2**-30, 0x3F81),
+        ("bfloat16", 1 + 2**-8 - 2**-30, 0x3F80),
+        ("bfloat16", 2**60 + 2**52 + 1, 0x5D81),
+        ("bfloat16", 1e39, 0x7F80),
+        ("float16", 2**11 + 1 + 2**-40, 0x6801),
+        ("float16", 10**30, 0x7C00),
+        ("float32", 2**60 + 2**36 + 1, 0x5D800001),
+    ],
+)
+def test_a_number_is_rounded_once(
+    dtype: str, value: float, wanted: int, fake_cuda: FakeCuda
+) -> None:
+    kind, form = (".b32", "<I") if dtype == "float32" else (".b16", "<H")
+    image = IMAGE.replace(b".param .align 8 .b8 second_both[16]", f".param {kind} a".encode())
+    fe.Module.from_ptx(image, f"second(a: {dtype})").second(value, *LAUNCH)
+    (launch,) = fake_cuda.launches()
+    assert launch.parameters == (struct.pack(form, wanted),)
+
+
 def test_a_struct_is_laid_out_as_c_does(fake_cuda: FakeCuda, ready: Ready) -> None:
     image = IMAGE.replace(b"second_both[16]", b"both[40]")
     kernel = "second(s: Tuple[int8, Tuple[int16, float64], Pointer(int8), int8, bool])"

@@ -16,6 +16,7 @@ from ferrule.runtime.values.views import address_of
 from ferrule.specs import BFloat16, DType, Signature
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.params import Scalar
+from ferrule.specs.rounding import nearest
 
 _FORMS: Final = {
     ("int", 8): "<b",
@@ -105,7 +106,7 @@ class Packer:
         if dtype.kind == "bool":
             return int(bool(value))
         if dtype.kind == "float":
-            return _rounded(dtype, float(value))
+            return _rounded(dtype, value)
         least, most = dtype.range
         if not least <= value <= most:
             raise ValueError(
@@ -145,27 +146,15 @@ class Packer:
         raise LaunchError(f"Invalid launch of {self._signature.name}: {why}")
 
 
-def _rounded(dtype: DType, value: float) -> int | float:
-    """Round a float to the dtype: to nearest, ties to even, or infinity.  For `_FORMS`."""
-    if dtype.bits == 64:
-        return value
-    narrow = float(ctypes.c_float(value).value)
-    if dtype.bits == 32:
-        return narrow
+def _rounded(dtype: DType, value: int | float) -> int | float:
+    """Round a number to the dtype, once: to nearest, ties to even, or infinity.  For `_FORMS`."""
+    number = nearest(dtype, value)
+    if dtype.bits >= 32:
+        return number
     if dtype is BFloat16:
-        (bits,) = struct.unpack("<I", struct.pack("<f", narrow))
-        if value != value:
-            # The lower half may have been all of the payload: without a bit left it would be
-            # infinity.
-            return int(bits >> 16 | 0x40)
-        # Adds just under half of a last place, and the missing 1 where the last bit is odd: a tie
-        # goes to even. A carry into the exponent is the next power of 2, or infinity.
-        return int((bits + 0x7FFF + (bits >> 16 & 1)) >> 16)
-    try:
-        (half,) = struct.unpack("<H", struct.pack("<e", value))
-    except OverflowError:
-        # `struct` refuses what rounds to infinity; the hardware does not.
-        half = 0x7C00 if value > 0 else 0xFC00
+        (bits,) = struct.unpack("<I", struct.pack("<f", number))
+        return int(bits >> 16)
+    (half,) = struct.unpack("<H", struct.pack("<e", number))
     return int(half)
 
 
