@@ -68,6 +68,7 @@ from ferrule.specs import (
 from ferrule.specs import params as kinds
 from ferrule.specs.copies import changed, placed
 from ferrule.specs.deferred import dataclass
+from ferrule.specs.strides import exactly
 
 if TYPE_CHECKING:
     from ferrule.runtime import Function
@@ -227,8 +228,9 @@ def compiled(
     params = held(signature, objects_of(convention)).params
     own = (_given(each, target) if isinstance(each, Tensor) else each for each in results)
     returned = [*own, *convention.results()]
+    here = tuple(placed(param, target) for param in params)
     wrapped = signature.altered(
-        params=tuple(placed(param, target) for param in params),
+        params=exactly(here, signature, call.numbers, call.described, call.exact),
         result=_result([placed(each, target) for each in returned]),
     )
     place = None if chosen.strip_paths else location

@@ -21,6 +21,7 @@ from ferrule.language.source import definition_of
 from ferrule.runtime.garbage import with_fewer_collections
 from ferrule.specs import Signature, params
 from ferrule.specs.copies import changed, mapped, substituted
+from ferrule.specs.strides import exactly
 
 if TYPE_CHECKING:
     from ferrule.compiler.artefacts import Body, Kept, Location
@@ -64,6 +65,7 @@ def _with_facts(signature: Signature, program: Program) -> Signature:
     its example was.
     """
     from ferrule.language.ir.effects import written_params
+    from ferrule.language.ir.walk import sizes_read
 
     written, values = written_params(program).union(program.held), iter(program.host.params)
     marked = [_writable(param, values, written)[1] for param in signature.params]
@@ -73,7 +75,8 @@ def _with_facts(signature: Signature, program: Program) -> Signature:
         marked[of[first]] = _owning(marked[of[first]], inner)
     own = {symbol: symbol for symbol in signature.symbols}  # in the program they are tighter
     result = None if program.result is None else substituted(program.result, own)
-    return signature.altered(params=tuple(marked), result=result)
+    params = exactly(tuple(marked), signature, sizes_read(program))
+    return signature.altered(params=params, result=result)
 
 
 def _owning(param: params.Param, place: Sequence[int]) -> params.Param:

@@ -4,7 +4,8 @@ A symbol is *bare* where it is a whole dim, not a part of an expression.
 
 - A symbol binds at its first bare occurrence in a parameter that is always present.  Sizes of
   tensors and dims of shapes come first, from left to right, then strides.
-- A stride has no meaning in a dim of size 0 or 1, or in a tensor without elements.  So a symbol
+- A stride has no meaning in a dim of size 0 or 1, or in a tensor without elements, unless it is
+  one of the tensor's `exact_strides`, which a function is given as numbers.  So a symbol
   that occurs only in strides binds at the first stride that has a meaning in this call; strides of
   parameters that are always present come before strides of optional ones.  If no stride has a
   meaning, the symbol is 1, or the nearest value that its bounds and its divisibility allow.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 from ferrule.specs import params
@@ -77,3 +77,15 @@ def substitute(dim: Dim, dims: Mapping[Sym, Dim]) -> Dim:
         case Compound(op, lhs, rhs):
             return make(op, substitute(lhs, dims), substitute(rhs, dims))
     return dim
+
+
+def with_exact_strides(param: params.Param, numbers: Collection[Dim]) -> params.Param:
+    """A spec whose strides that are one of these symbols are exact, at any depth."""
+
+    def change(each: params.Param) -> params.Param:
+        if not isinstance(each, params.Tensor):
+            return each
+        axes = {axis for axis, dim in enumerate(each.strides) if dim in numbers}
+        return changed(each, exact_strides=tuple(sorted({*axes, *each.exact_strides})))
+
+    return mapped(param, change)

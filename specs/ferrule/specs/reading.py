@@ -310,7 +310,11 @@ class _Reader:
         return self.kind(name, node, {})
 
     def tensor(self, name: str, args: list[ast.expr], options: dict[str, ast.expr]) -> Tensor:
-        read: dict[str, Callable[[ast.expr], Any]] = {"strides": self.dims, "device": self.word}
+        read: dict[str, Callable[[ast.expr], Any]] = {
+            "strides": self.dims,
+            "exact_strides": self.dims,
+            "device": self.word,
+        }
         values = {key: read.get(key, self.literal)(node) for key, node in options.items()}
         return Tensor(name, self.dims(args[0]), self.word(args[1]), **values)
 

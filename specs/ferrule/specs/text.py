@@ -182,6 +182,8 @@ def _tensor_details(tensor: Tensor, names: Names) -> list[str]:
         details.append(f"device_id={tensor.device_id}")
     if tensor.align != tensor.dtype.itemsize:
         details.append(f"align={tensor.align}")
+    if tensor.exact_strides:
+        details.append(f"exact_strides={list(tensor.exact_strides)}")
     flags = {"read_only": tensor.read_only, "owning": tensor.owning, "exact": tensor.exact}
     return details + [f"{name}=True" for name, flag in flags.items() if flag]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from ferrule.compiler.checker.code import Code
-from ferrule.compiler.checker.format import Binary, Op
+from ferrule.compiler.checker.format import IS_EXACT, Binary, Op
 from ferrule.compiler.checker.nodes import Node
 from ferrule.compiler.messages.context import PlaceKind
 from ferrule.specs import (
@@ -76,10 +76,18 @@ class Number:
             return self.axis == spec.strides.index(1)
         return spec.strides[self.axis] != 1
 
+    @property
+    def exact(self) -> bool:
+        """Whether it is a stride that has a meaning in every call."""
+        spec = self.node.param
+        is_stride = self.kind is PlaceKind.STRIDES and isinstance(spec, Tensor)
+        return is_stride and self.axis in spec.exact_strides
+
     def load(self, code: Code) -> int:
         """Add the row that loads it; its `a` is the target for an arbitrary stride."""
         code.at(self.node.at)
-        return code.row(Op.LOAD, kind=self.kind, axis=self.axis, b=int(self.doubled))
+        how = int(self.doubled) | (IS_EXACT if self.exact else 0)
+        return code.row(Op.LOAD, kind=self.kind, axis=self.axis, b=how)
 
     def stands_at(self, place: Place) -> bool:
         """Whether this number is at that place."""

@@ -148,6 +148,13 @@ class Call(Flow):
     _told: set[Sym] = field(default_factory=set)
     _endings: list[Callable[[bool], None]] = field(default_factory=list)
     _given_once: set[int] = field(default_factory=set)
+    numbers: set[Sym] = field(default_factory=set)
+    """The symbols whose values the body computes with, or hands on."""
+    described: set[Sym] = field(default_factory=set)
+    """Those that it hands on as sizes and strides of a tensor."""
+    exact: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Strides that are numbers of the body, whatever the specs say of them: dims by parameter."""
+    _noted: set[Sym] | None = None
     _referred: set[int] = field(default_factory=set)
 
     # ---- steps ----
@@ -289,6 +296,7 @@ class Call(Flow):
             kind = ir.IntType(place.param.dtype.bits)
             return self.wide(self.emitter.load(place.address, kind), place.param, what)
         if not isinstance(symbol.key, ValueOf):
+            (self.numbers if self._noted is None else self._noted).add(symbol)
             return self.symbols[symbol]
         param = next(
             (each for each in self.signature.params if each.name == symbol.key.param), None
@@ -296,6 +304,16 @@ class Call(Flow):
         if not isinstance(param, Scalar) or param.dtype.kind == "float":
             raise ValueError(f"{what}: {symbol} is no integer parameter of {self.signature}")
         return self.wide(self.leaves(param)[0], param, what)
+
+    @contextmanager
+    def describing(self, *, hands_on: bool = True) -> Iterator[None]:
+        """The sizes that are read describe tensors, and where a tensor has one element or none,
+        its stride may be another one; `hands_on`: to code that may read it as a number."""
+        before, self._noted = self._noted, self.described if hands_on else set()
+        try:
+            yield
+        finally:
+            self._noted = before
 
     def wide(self, value: ir.Value, param: Scalar, what: str) -> ir.Value:
         """An integer parameter as i64; a uint64 that does not fit is a ValueError of the call."""
@@ -383,10 +401,11 @@ class Call(Flow):
         """
         e = self.emitter
         at = self.address(tensor.data) if address is None else address
-        shape, strides = (
-            tensors.dims(e, len(sizes), self._sizes(tensor, name, sizes), name)
-            for name, sizes in (("shape", tensor.shape), ("strides", tensor.strides))
-        )
+        with self.describing():
+            shape, strides = (
+                tensors.dims(e, len(sizes), self._sizes(tensor, name, sizes), name)
+                for name, sizes in (("shape", tensor.shape), ("strides", tensor.strides))
+            )
         device, index = self.device_type(tensor), self.device_index(tensor)
         made = tensors.DLTensor(at, device, index, tensor.dtype, len(tensor.shape), shape, strides)
         return made.store(e, tensor.name)

@@ -85,11 +85,12 @@ class Descriptor:
 
     def _dims(self, call: Call, what: str) -> list[ir.Value]:
         sizes, strides = outer(self.tensor, self.inner)
-        return [
-            call.size(dim, f"{name}[{axis}] of {what}")
-            for name, dims in (("shape", sizes), ("strides", strides))
-            for axis, dim in enumerate(dims)
-        ]
+        with call.describing():
+            return [
+                call.size(dim, f"{name}[{axis}] of {what}")
+                for name, dims in (("shape", sizes), ("strides", strides))
+                for axis, dim in enumerate(dims)
+            ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 Strides of dims of size 0 or 1 are arbitrary, and so are all strides of a tensor without elements;
 if only such a stride differs, the checker decides.  A symbol is bound to a stride only if that
-stride is meaningful.
+stride is meaningful.  A spec's `exact_strides` are meaningful in every call.
 """
 
 from __future__ import annotations
@@ -105,9 +105,9 @@ def _require_device(hot: Hot, spec: Tensor, dl: Value) -> None:
 
 def _checked_strides(spec: Tensor) -> Sequence[int]:
     """The axes whose strides are meaningful in some calls."""
-    if 0 in spec.shape:
-        return ()
-    return [axis for axis, size in enumerate(spec.shape) if size != 1]
+    has_elements = 0 not in spec.shape
+    sizes = enumerate(spec.shape)
+    return [a for a, size in sizes if a in spec.exact_strides or (has_elements and size != 1)]
 
 
 def _arrays(hot: Hot, spec: Tensor, dl: Value) -> tuple[Value, Value]:
@@ -229,11 +229,12 @@ class _Extents:
 
     def _bind_stride(self, axis: int, symbol: Sym) -> None:
         """The stride must be meaningful: its dim has more than one element, and no other dim is
-        empty."""
-        self._require_above(axis, 1, self._many)
-        for other in range(len(self.spec.shape)):
-            if other not in self._many:
-                self._require_above(other, 0, self._some)
+        empty, unless it is meaningful in every call."""
+        if axis not in self.spec.exact_strides:
+            self._require_above(axis, 1, self._many)
+            for other in range(len(self.spec.shape)):
+                if other not in self._many:
+                    self._require_above(other, 0, self._some)
         self.hot.bind([(symbol, self.stride(axis))], signed=True)
 
     def _require_above(self, axis: int, low: int, proved: set[int]) -> None:

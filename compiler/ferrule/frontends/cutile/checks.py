@@ -60,7 +60,8 @@ def _check_bounds(call: Call, array: Array) -> None:
     for axis, (stride, bound) in enumerate(pairs):
         if bound is None or (isinstance(stride, int) and stride >= bound):
             continue
-        value = call.size(stride, f"{name}.strides[{axis}]")
+        with call.describing(hands_on=False):
+            value = call.size(stride, f"{name}.strides[{axis}]")
         message = f"Mismatched {name}.strides[{axis}], expected at least {bound}, got {{}}"
         below = call.emitter.icmp("slt", value, call.emitter.const_i64(bound))
         call.refuse(below, Fault("ValueError", message), [value])
@@ -72,8 +73,9 @@ def _check_elements(call: Call, tensor: Tensor) -> None:
     if not tensor.shape:
         return
     e, name = call.emitter, tensor.name
-    sizes = [call.size(size, f"{name}.shape[{i}]") for i, size in enumerate(tensor.shape)]
-    steps = [call.size(_absolute(step), f"{name}.strides") for step in tensor.strides]
+    with call.describing(hands_on=False):
+        sizes = [call.size(size, f"{name}.shape[{i}]") for i, size in enumerate(tensor.shape)]
+        steps = [call.size(_absolute(step), f"{name}.strides") for step in tensor.strides]
     empty = call.condition(equal(tensor.numel, 0))
     twice: ir.Value = e.const_i1(False)
     for axis, (size, step) in enumerate(zip(sizes, steps, strict=True)):

@@ -64,6 +64,7 @@ class _Reader:
             if not parameter.is_constexpr:
                 self.tensors.read(parameter.name, example)
         self.tensors.read_outputs(examples)
+        self.tensors.know_numbers(examples.values())
         each = tuple(
             self._argument(parameter, examples[parameter.name])
             for parameter in self.kernel.parameters

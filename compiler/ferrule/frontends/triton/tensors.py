@@ -13,6 +13,7 @@ from ferrule.frontends.examples import Seen, SeenSizes, is_real, spec_of
 from ferrule.frontends.triton.arguments import Fixed, Output, inner
 from ferrule.frontends.triton.types import TypeText, Word, read_type, read_word
 from ferrule.specs import Dim, Param, SupportsSpec, Sym, Tensor
+from ferrule.specs.copies import changed
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import is_dim, symbols_of
 
@@ -29,13 +30,14 @@ class Tensors:
     """The tensors of a kernel, from its examples.
 
     `symbols` are the named symbols in texts; `specs` the specs of tensors by parameter, `sizes`
-    those of real tensors.
+    those of real tensors; `made` are the parameters whose tensors the function allocates.
     """
 
     kernel: str
     symbols: dict[str, Sym] = field(default_factory=dict)
     specs: dict[str, Tensor] = field(default_factory=dict)
     sizes: SeenSizes = field(default_factory=SeenSizes)
+    made: set[str] = field(default_factory=set)
 
     def know_sizes(self, examples: Iterable[Any], constants: Iterable[int]) -> None:
         """Collects the sizes of the real tensors among all examples; `constants` are compiled
@@ -135,6 +137,7 @@ class Tensors:
         """Records the tensors that the function allocates."""
         found = [(name, inner(example)) for name, example in examples.items()]
         outputs = [(name, example) for name, example in found if isinstance(example, Output)]
+        self.made.update(name for name, _ in outputs)
         for name, example in outputs:
             source = self._source(name, example)
             shape = source.shape if example.shape is None else self._shape(name, example.shape)
@@ -176,6 +179,19 @@ class Tensors:
 
     def _known_names(self) -> list[str]:
         return [name for name, symbol in self.symbols.items() if self.is_known(symbol)]
+
+    def know_numbers(self, examples: Iterable[Any]) -> None:
+        """Records the strides of callers' tensors that examples name: the kernel is given them as
+        numbers, also in dims of size 1."""
+        texts = (text.replace(" ", "") for text in examples if isinstance(text, str))
+        for found in filter(None, map(REFERENCE.fullmatch, texts)):
+            tensor = self.specs.get(found["of"])
+            if tensor is None or found["numel"] or found["shape"] or found["of"] in self.made:
+                continue
+            axis, rank = int(found["axis"] or found["dim"]), len(tensor.shape)
+            if -rank <= axis < rank:
+                axes = sorted({*tensor.exact_strides, axis % rank})
+                self.specs[found["of"]] = changed(tensor, exact_strides=tuple(axes))
 
     def referred(self, name: str, text: str, found: re.Match[str]) -> Dim:
         """The size to which a `REFERENCE` refers."""

@@ -63,6 +63,15 @@ def symbols_read(function: ops.Function) -> set[Sym]:
     return found
 
 
+def sizes_read(program: ops.Program) -> set[Sym]:
+    """The symbols that a program computes with: not those of the types of tensors, by which
+    elements are found."""
+    functions = (program.host, *program.kernels)
+    read = (op for function in functions for op in function.facts.ops)
+    dims = (op.dim for op in read if isinstance(op, ops.Size))
+    return {symbol for dim in dims for symbol in symbols_of(dim)}
+
+
 def _in_types(values: Iterable[ops.Value]) -> Iterator[Sym]:
     for value in values:
         if isinstance(value.type, TensorType):

@@ -88,7 +88,8 @@ def _of_tensor(tensor: Tensor, signature: Signature, seen: set[Sym]) -> Iterator
             seen.add(dim)
             yield f"stride[{axis}] gives {format_dim(dim, names)}{_facts(dim)}"
         else:
-            yield f"stride[{axis}] == {format_dim(dim, names)}, where shape[{axis}] is not 1"
+            where = "" if axis in tensor.exact_strides else f", where shape[{axis}] is not 1"
+            yield f"stride[{axis}] == {format_dim(dim, names)}{where}"
     yield f"address a multiple of {tensor.align} bytes, unless it is empty"
     if not tensor.read_only:
         yield "not read-only"

@@ -66,6 +66,9 @@ class Tensor(NoSize):
     outlive the call.  `exact`: an int8 parameter refuses uint8 tensors, and vice versa.  `expected`
     is the text that messages show as the expected dtype.
 
+    `exact_strides`: the dims whose strides have a meaning in every call, also where the size is 0
+    or 1 and no element moves: a function is given the stride as a number.
+
     `capacity`, for a result that a call allocates: its first size is a symbol that only the call
     tells, and so many rows are allocated; until then the symbol has the value of the capacity.
     """
@@ -83,6 +86,7 @@ class Tensor(NoSize):
     exact: bool
     expected: str | None = field(compare=False)
     capacity: Dim | None
+    exact_strides: tuple[int, ...]
 
     def __init__(
         self,
@@ -100,6 +104,7 @@ class Tensor(NoSize):
         packed: bool | None = None,
         exact: bool = False,
         capacity: Dim | None = None,
+        exact_strides: Sequence[int] = (),
     ) -> None:
         """Without strides, `contiguous=False` means any strides, and `True` compact ones."""
         put = object.__setattr__
@@ -117,6 +122,7 @@ class Tensor(NoSize):
         put(self, "exact", bool(exact))
         put(self, "expected", None)
         put(self, "capacity", None if capacity is None else check_capacity(self, capacity))
+        put(self, "exact_strides", check_axes(self, exact_strides))
         if self.packed:
             check_packed(self)
 
@@ -182,6 +188,18 @@ def check_dims(what: str, dims: Sequence[Dim], *, signed: bool = False) -> tuple
         if isinstance(dim, int) and not -(1 << 63) <= dim < 1 << 63:
             raise ValueError(f"{what}[{i}] must fit 64 bits, but got {dim}")
     return tuple(dims)
+
+
+def check_axes(tensor: Tensor, axes: Sequence[int]) -> tuple[int, ...]:
+    """Dims of a tensor, in order.  TypeError for what are no ints, ValueError for others."""
+    rank = len(tensor.shape)
+    if isinstance(axes, str) or any(isinstance(a, bool) or not isinstance(a, int) for a in axes):
+        raise TypeError(f"{tensor.name}: exact_strides must be dims as ints, but got {axes!r}")
+    if not all(0 <= axis < rank for axis in axes):
+        raise ValueError(
+            f"{tensor.name}: exact_strides must be dims from 0 to {rank - 1}, but got {axes!r}"
+        )
+    return tuple(sorted(set(axes)))
 
 
 def check_alignment(dtype: DType, align: int | None) -> int:

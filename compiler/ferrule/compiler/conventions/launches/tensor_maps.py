@@ -139,9 +139,10 @@ class TensorMap:
         if launcher is None:
             raise ValueError(f"{what}: only the launch of a kernel can be given a TensorMap")
         name = self.tensor.name
-        sizes = [call.size(self.shape[dim], f"shape[{dim}] of {name}") for dim in self.order]
-        outer = zip(self.order[1:], self.byte_strides, strict=True)
-        strides = [call.size(stride, f"strides[{dim}] of {name}") for dim, stride in outer]
+        with call.describing(hands_on=False):
+            sizes = [call.size(self.shape[dim], f"shape[{dim}] of {name}") for dim in self.order]
+            outer = zip(self.order[1:], self.byte_strides, strict=True)
+            strides = [call.size(stride, f"strides[{dim}] of {name}") for dim, stride in outer]
         address = call.address(self.tensor.data)
         call.steps.add(f"encode the tensor map of {name}")
         given = (self.tiling, place, address, sizes, strides, call.values)

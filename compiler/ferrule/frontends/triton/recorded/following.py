@@ -13,6 +13,7 @@ from dataclasses import field, replace
 from functools import reduce
 from typing import Any, Final
 
+from ferrule.frontends.triton.recorded.exact import name_of
 from ferrule.frontends.triton.recorded.log import Compared, Log
 from ferrule.frontends.triton.recorded.nodes import (
     FLOAT,
@@ -29,7 +30,7 @@ from ferrule.frontends.triton.recorded.nodes import (
 )
 from ferrule.frontends.triton.recorded.sizes import Sizes
 from ferrule.frontends.triton.traced.knowledge import OPPOSITE, SWAPPED, Knowledge, needed
-from ferrule.specs import Condition, Dim, Requirement, Scalar, Sym, symbols_of
+from ferrule.specs import Condition, Dim, Requirement, Scalar, Sym, Tensor, symbols_of
 from ferrule.specs.conditions import (
     Comparison,
     Computed,
@@ -71,6 +72,10 @@ class Following:
     integers: dict[str, Sym] = field(default_factory=dict)
     floats: dict[str, Scalar] = field(default_factory=dict)
     chosen: list[str] = field(default_factory=list)
+    arguments: dict[str, Tensor] = field(default_factory=dict)
+    """The tensors that callers give, by their names in the recordings."""
+    read: dict[Leaf, None] = field(default_factory=dict)
+    """The sizes of which numbers were made."""
     _held: dict[int, Case] = field(default_factory=dict)
     _dims: dict[Leaf, Dim | None] = field(default_factory=dict)
 
@@ -78,6 +83,7 @@ class Following:
         """The number that was made in this way in all recordings, over symbols; None for one that
         is none, or was made in several ways."""
         first = trees[0]
+        self._note(*trees)
         if first is None or any(each != first for each in trees):
             return None
         found = None if is_float(first) else self._over(first)
@@ -89,6 +95,7 @@ class Following:
         """The float that was made in this way in all recordings, of what a call gives; None for one
         that is the same in every call, was made in several ways, or of numbers that were kept."""
         first = trees[0]
+        self._note(*trees)
         if first is None or self.alone or any(each != first for each in trees):
             return None
         if not self._open(first):
@@ -108,11 +115,29 @@ class Following:
 
     def pin(self, trees: Sequence[Tree | None], values: Sequence[Any], what: str) -> None:
         """A call is one in which these numbers are what they were in a recording."""
+        self._note(*trees)
         for at, (tree, value) in enumerate(zip(trees, values, strict=True)):
             if tree is not None and is_float(tree):
                 self.compared[at].append(Compared("same", tree, Real.of(value), True, what))
             elif tree is not None:
                 self.compared[at].append(Compared("eq", tree, value, True, what))
+
+    def _note(self, *trees: Tree | None) -> None:
+        for tree in trees:
+            self.read |= dict.fromkeys(() if tree is None else leaves_of(tree))
+
+    def strides_read(self) -> list[Leaf]:
+        """The strides of which numbers were made, and those that were compared where their size was
+        not known to be another one than 1."""
+        compared = (
+            leaf
+            for several in self.compared
+            for sizes in [_longer(several)]
+            for each in several
+            for leaf in (*leaves_of(each.left), *leaves_of(each.right))
+            if (leaf.of, leaf.axis) not in sizes
+        )
+        return [leaf for leaf in dict.fromkeys([*self.read, *compared]) if leaf.kind == "stride"]
 
     def explain(self, trees: Sequence[Tree | None], values: Sequence[Any], found: Dim) -> None:
         """A number whose values an expression has is that in a call, if it is what it was.
@@ -340,13 +365,23 @@ class Following:
         if leaf not in self._dims:
             values = self._values(leaf)
             known = len(values) == len(self.logs) and not leaf.unknown
+            own = self._of_tensor(leaf)
             if is_argument(leaf) and not self.alone:
                 self._dims[leaf] = self._of_argument(leaf, values)
+            elif own is not None and self.sizes.values(own) == values:
+                self._dims[leaf] = own
             else:
                 found = self._dims[leaf] = self.sizes.found(values) if known else None
                 if leaf.opaque and found is not None and not self._is_named(found):
                     self.explain([leaf], values, found)
         return self._dims[leaf]
+
+    def _of_tensor(self, leaf: Leaf) -> Dim | None:
+        """A size or stride of a tensor that callers give, as its spec says it."""
+        tensor = self.arguments.get(name_of(leaf))
+        if tensor is None or leaf.kind not in ("shape", "stride"):
+            return None
+        return (tensor.shape if leaf.kind == "shape" else tensor.strides)[leaf.axis]
 
     def _of_argument(self, leaf: Leaf, values: tuple[int, ...]) -> Dim | None:
         """An integer that callers give, or its value, to which calls are held."""
@@ -423,6 +458,14 @@ def _guarded(dim: Dim) -> Dim:
     left, right = _guarded(dim.lhs), _guarded(dim.rhs)
     is_open = dim.op in _DIVISIONS and not isinstance(right, int)
     return make(dim.op, left, maximum(right, 1) if is_open else right)
+
+
+def _longer(compared: Sequence[Compared]) -> set[tuple[str, int]]:
+    """The dims that are no 1 in a recording, by a comparison of it: in a call that is like it the
+    stride moves elements."""
+    known = (each for each in compared if each.op in ("eq", "ne") and each.right == 1)
+    longer = (each.left for each in known if each.outcome is (each.op == "ne"))
+    return {(leaf.of, leaf.axis) for leaf in longer if isinstance(leaf, Leaf)}
 
 
 def _is_pin(each: Compared) -> bool:

@@ -12,7 +12,9 @@ from ferrule.frontends.triton.compiling import compile
 from ferrule.frontends.triton.foreign import own
 from ferrule.frontends.triton.recorded.bound import Followed, bound
 from ferrule.frontends.triton.recorded.checks import General, check_general, check_reads
+from ferrule.frontends.triton.recorded.exact import Axes, exact_axes, with_axes
 from ferrule.frontends.triton.recorded.grids import check_early
+from ferrule.frontends.triton.recorded.nodes import leaves_of
 from ferrule.frontends.triton.recorded.several import together
 from ferrule.frontends.triton.recorded.tensors import is_torch, recorded
 from ferrule.frontends.triton.recorded.views import example_of
@@ -64,18 +66,23 @@ class RecordedLaunch:
         config = how.get("choose", how.get("config"))
         if others:
             one = _together((self, *others), config, general)
-            examples = {name: view.tensor for name, view in one.views.items()}
-            examples |= one.examples_of_constants()
+            examples = one.examples_of_constants()
             examples |= {name: example_of(each) for name, each in one.numbers().items()}
             chosen = one.grid() if grid is None else grid
             options = one.options
             conditions += one.following.requirements()
+            several = {name: view.each for name, view in one.views.items()}
+            axes = exact_axes(one.following.strides_read(), one.following.logs, several)
+            tensors = {name: view.tensor for name, view in one.views.items()}
+            examples |= {name: with_axes(each, axes) for name, each in tensors.items()}
         else:
             check_general(general, ())
             _alone(launch, config).check_blocks(but=signature or ())
-            constexprs = launch.kernel.constexprs
+            constexprs, axes = launch.kernel.constexprs, _strides_read(launch)
             examples = {
-                name: launch.constant(name, value) if name in constexprs else _frozen(name, value)
+                name: launch.constant(name, value)
+                if name in constexprs
+                else _frozen(name, value, axes)
                 for name, value in launch.given.items()
             }
             check_early(launch)
@@ -136,12 +143,22 @@ def _alone(launch: Bound, config: Any) -> Together:
     return one
 
 
-def _frozen(name: str, value: Any) -> Any:
-    """An example that accepts only this value."""
+def _strides_read(launch: Bound) -> Axes:
+    """The strides of its tensors of which the numbers of a launch and its grid were made."""
+    trees = (*launch.trees.values(), *launch.grid_trees.values())
+    leaves = [leaf for tree in trees for leaf in leaves_of(tree)]
+    given = {name: value for name, value in launch.given.items() if is_torch(value)}
+    tensors = {name: [recorded(name, value)] for name, value in given.items()}
+    return exact_axes(leaves, [launch.reading.log], tensors)
+
+
+def _frozen(name: str, value: Any, axes: Axes) -> Any:
+    """An example that accepts only this value, and these of a tensor's strides also where a size
+    is 1."""
     if isinstance(value, int | float):
         return Fixed(value)
     if isinstance(value, tuple | list):
-        return nest(value, lambda each: _frozen(name, each))
+        return nest(value, lambda each: _frozen(name, each, axes))
     known = own(value, name)
     if isinstance(known, Descriptor):
         tensor = tensor_like(name, known.example, constant=len(known.example.shape))
@@ -152,4 +169,4 @@ def _frozen(name: str, value: Any) -> Any:
         found = seen(name, value)
     else:
         return value
-    return tensor_like(name, found, constant=len(found.shape))
+    return with_axes(tensor_like(name, found, constant=len(found.shape)), axes)

@@ -26,6 +26,7 @@ from ferrule.frontends.triton.compiling import Compilation, archs_of, prepared
 from ferrule.frontends.triton.fills import Fill, filling
 from ferrule.frontends.triton.levels import Specialise
 from ferrule.frontends.triton.recorded.checks import require_same
+from ferrule.frontends.triton.recorded.exact import Axes, ExactStrides, exact_axes
 from ferrule.frontends.triton.recorded.hosts.host import Filled, Host
 from ferrule.frontends.triton.recorded.hosts.parameters import FreeNumber, Parameters, free_numbers
 from ferrule.frontends.triton.recorded.nodes import FLOAT, Leaf, Tree
@@ -64,6 +65,10 @@ class Whole:
     tensors: dict[int, Tensor] = field(default_factory=dict)
     given: dict[str, Tensor | Scalar] = field(default_factory=dict)
     temporaries: list[Tensor] = field(default_factory=list)
+    inputs: dict[str, Sequence[Recorded]] = field(default_factory=dict)
+    """The tensors among `given`, as each recording had them."""
+    renamed: dict[str, str] = field(default_factory=dict)
+    """The names in `given` of the host function's tensors."""
     origins: dict[int, Sequence[Recorded]] = field(default_factory=dict)
     owners: dict[tuple[int, int], str] = field(default_factory=dict)
     """The tensor whose memory a storage of a recording is, by the recording and the storage."""
@@ -96,8 +101,15 @@ class Whole:
         late = [each for each in self.fills if each.before >= len(self.launches)]
         steps += [self._fill(each) for each in late]
         signature, checks = self._signature()
-        step = Steps([*checks, *steps], temporaries=self.temporaries)
+        told = ExactStrides(tuple(self._exact().items()))
+        step = Steps([told, *checks, *steps], temporaries=self.temporaries)
         return build(signature, step, results=results, doc=doc, options=options)
+
+    def _exact(self) -> Axes:
+        """The strides of callers' tensors that the host function reads as numbers."""
+        following = self.launches[0].following
+        found = exact_axes(following.strides_read(), following.logs, self.inputs, self.renamed)
+        return {self.renamed.get(name, name): axes for name, axes in found.items()}
 
     def _signature(self) -> tuple[Signature, list[Require]]:
         """The signature, and what calls are held to that it does not say."""
@@ -192,6 +204,10 @@ class Whole:
         named = name if is_own and name not in self.given else self._free_name(name)
         tensor = tensor_over(named, each, self.sizes, aligned=aligned)
         self.given[tensor.name] = tensor
+        self.inputs[tensor.name] = each
+        if is_own:
+            self.launches[0].following.arguments[name] = tensor
+            self.renamed[name] = tensor.name
         self._own_memory(tensor, each)
 
     def _results(self) -> list[Tensor | NoneValue]:

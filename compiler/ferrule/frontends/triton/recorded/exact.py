@@ -1,0 +1,77 @@
+"""Strides of a caller's tensors that a recorded host function reads as numbers.
+
+In a dim of size 1 a call's stride may be any, and what is tied to other sizes in the recordings is
+not so there.  The host function would hand on the stride of the call; so calls have the stride that
+is compiled, or are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.cuda.code import DeviceCode
+from ferrule.frontends.triton.recorded.log import Log
+from ferrule.frontends.triton.recorded.nodes import Leaf
+from ferrule.frontends.triton.recorded.tensors import Recorded
+from ferrule.specs import Param, Tensor
+from ferrule.specs.copies import changed
+from ferrule.specs.deferred import dataclass
+
+Axes = Mapping[str, tuple[int, ...]]
+"""Dims of tensors, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExactStrides:
+    """A step without code: it says which strides of the parameters are numbers of the call."""
+
+    axes: tuple[tuple[str, tuple[int, ...]], ...]
+    when: None = None
+
+    def codes(self) -> tuple[DeviceCode, ...]:
+        """See `CallingConvention`."""
+        return ()
+
+    def results(self) -> tuple[Param, ...]:
+        """See `CallingConvention`."""
+        return ()
+
+    def emit(self, call: Call) -> None:
+        """See `CallingConvention`."""
+        call.exact.update(self.axes)
+
+
+def exact_axes(
+    leaves: Iterable[Leaf],
+    logs: Sequence[Log],
+    tensors: Mapping[str, Sequence[Recorded]],
+    named: Collection[str] = (),
+) -> Axes:
+    """The dims whose strides these numbers are: of the tensor that is `named` so, else of each that
+    had these strides in the recordings."""
+    found: dict[str, set[int]] = {}
+    for leaf in leaves:
+        if leaf.kind != "stride":
+            continue
+        own = name_of(leaf)
+        if own in named:
+            found.setdefault(own, set()).add(leaf.axis)
+            continue
+        values = [log.values.get(leaf) for log in logs]
+        for name, each in tensors.items():
+            strides = zip(*(one.strides for one in each), strict=True)
+            axes = (axis for axis, steps in enumerate(strides) if [*steps] == values)
+            found.setdefault(name, set()).update(axes)
+    return {name: tuple(sorted(axes)) for name, axes in found.items() if axes}
+
+
+def name_of(leaf: Leaf) -> str:
+    """The name of the tensor of a size, as `Reading` gives it."""
+    return leaf.of.rpartition(" of ")[0]
+
+
+def with_axes(tensor: Tensor, axes: Axes) -> Tensor:
+    """The tensor with these of its strides as numbers of the call."""
+    several = {*tensor.exact_strides, *axes.get(tensor.name, ())}
+    return changed(tensor, exact_strides=tuple(sorted(several)))
