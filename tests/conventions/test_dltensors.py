@@ -30,6 +30,7 @@ double sum(DLTensor* x, int32_t more) {
     return total;
 }
 int is_there(DLTensor* x) { return x != 0; }
+int64_t apart(DLTensor* x, int64_t more) { return 1000 * more + x->strides[0]; }
 int kinds(void* self, const TVMFFIAny* args, int32_t count, TVMFFIAny* result) {
     int64_t all = 0;
     for (int i = 0; i < count; i++) all = all * 10 + args[i].type_index;
@@ -71,6 +72,34 @@ def safe(name: str, *params: Any, returns: str | None = None) -> Any:
 def test_a_tensor_is_lent_as_it_is() -> None:
     call = DLTensors("sum", [X, cast(5, "int32")], returns="float64", code=code())
     assert compiler.build(Signature("sum", [X]), call)(GIVEN) == 1205 + GIVEN.sum()
+
+
+ROWS = [GIVEN[:1], np.zeros((1, 6), np.float32)[:, :2], np.zeros((5, 4), np.float32)[:0, :2]]
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_a_stride_is_that_of_the_call(told: bool) -> None:
+    """Also of a single row, and of none: as a number, and in the DLTensor."""
+    call = DLTensors(
+        "apart", [X, PITCH if told else cast(0, "int64")], returns="int64", code=code()
+    )
+    fn = compiler.build(Signature("apart", [X]), call)
+    assert [fn(row) for row in ROWS] == [step + 1000 * step * told for step in (4, 6, 4)]
+
+
+def test_a_stride_of_a_dltensor_is_checked_where_it_finds_elements() -> None:
+    """It is described with what is said of it; as a number, a call has that, too."""
+    step = specs.sym_int64(symbol="step", divisibility=4)
+    x = Tensor("x", (N, M), "float32", strides=(step, 1))
+    described, told = (
+        compiler.build(
+            Signature("apart", [x]), DLTensors("apart", [x, each], returns="int64", code=code())
+        )
+        for each in (cast(0, "int64"), step)
+    )
+    assert described(ROWS[1]) == 4
+    with pytest.raises(ValueError, match=r"strides\[0\].*divisible by 4, but got 6"):
+        told(ROWS[1])
 
 
 def test_an_optional_tensor_may_be_null() -> None:

@@ -166,15 +166,34 @@ def test_variants_are_explained_of_files_and_by_keywords(
         loaded.explain(a)
 
 
-def test_a_function_of_one_variant_has_nothing_to_explain(kernels: ModuleType) -> None:
+def test_a_function_of_one_variant_is_explained(kernels: ModuleType) -> None:
     x, _ = tensor(64)
-    with pytest.raises(ValueError, match="scale has one variant, which every call takes"):
-        compiled(kernels.scale, SCALE).explain(x, x, 1.0)
+    explained = compiled(kernels.scale, SCALE).explain(x, x, 1.0)
+    assert (str(explained), explained.lacking) == ("scale takes its only variant", {})
     listed = compiled(kernels.scale, SCALE, specialize=[{"n": 16}])
     assert listed.explain(x, x, 1.0).variant == "#0"
     refused = listed.explain(tensor(63)[0], x, 1.0)
     assert refused.variant is None
     assert str(refused).startswith("scale takes no variant: the call is refused\n  not #0: n % 16")
+
+
+@pytest.mark.parametrize("from_file", [False, True])
+def test_variants_of_a_function_that_allocates_its_result(
+    gpu: FakeCuda, kernels: ModuleType, allocator: None, tmp_path: Path, from_file: bool
+) -> None:
+    """What the call allocates is aligned, as far as anybody knows before."""
+    given = {**JOINED, "c": fe.like("a")}
+    function = compiled(kernels.joined, given, 1024, specialize="dispatch")
+    (group,) = function.notes["variants"]
+    assert "c is 16-byte aligned" in group["variants"][0]["assumes"]
+    if from_file:
+        function.export_to_c(tmp_path / "joined.o")
+        function = fe.runtime.load_module(tmp_path / "joined.o").joined
+    assert function.explain(vector(1024), vector(1024)).variant == "all"
+    explained = function.explain(vector(1024), vector(1024, shift=4))
+    assert explained.variant == "all but b"
+    function(vector(1024), vector(1024, shift=4))
+    assert len(gpu.launches()[0].parameters) == 7
 
 
 def test_what_does_not_change_the_code_is_not_asked_for(kernels: ModuleType) -> None:

@@ -14,7 +14,6 @@ import pytest
 from cuda_device import FakeCuda, forged
 from numpy.lib.stride_tricks import as_strided
 
-import ferrule as fe
 from ferrule.frontends import triton as frontend
 
 pytestmark = [pytest.mark.needs_cc, pytest.mark.needs_torch]
@@ -158,7 +157,11 @@ def test_strides_that_were_those_of_a_compact_tensor(
     function = one.compile(*more, general=general, **HOW)
     for each in sizes:
         assert told(gpu, function, on_gpu(torch.zeros(each))) is not None
-    for x in (torch.zeros(1, 6, 40)[:, -1], torch.zeros(40, 1).t(), torch.zeros(70, 1, 1)[:, 0].t()):
+    for x in (
+        torch.zeros(1, 6, 40)[:, -1],
+        torch.zeros(40, 1).t(),
+        torch.zeros(70, 1, 1)[:, 0].t(),
+    ):
         found = told(gpu, function, on_gpu(x))
         assert found is None or sorted(found[1:]) == sorted(x.stride())
 
@@ -187,7 +190,7 @@ def test_a_launch_of_several_recordings(gpu: FakeCuda, hosts: ModuleType) -> Non
 def test_a_stride_by_name_is_that_of_the_tensor(gpu: FakeCuda, hosts: ModuleType) -> None:
     """`"x.strides[1]"` of a tensor whose stride is 1 in the signature: what the kernel is told."""
     names = {"stride": "x.stride(0)", "n": "x.stride(1)", "eps": 0.5}
-    tensors = {name: "*fp32" for name in ("total", "weight", "out")}
+    tensors = dict.fromkeys(("total", "weight", "out"), "*fp32")
     given = {"x": "*fp32[m, k: s, 1]", **tensors, **names}
     grid = lambda meta: (meta["x"].shape[0],)  # noqa: E731
     function = frontend.compile(

@@ -86,6 +86,13 @@ def parse_condition(text: str, signature: Signature) -> Condition:
         raise ValueError(f"{text!r} is no condition of {signature}: {error}") from error
 
 
+def is_of_made(text: str, signature: Signature) -> bool:
+    """Whether a condition is the alignment of a tensor that is no parameter: one that the call
+    itself allocates."""
+    found = _ALIGNED.fullmatch(text)
+    return found is not None and found[1] not in {each.name for each in signature.params}
+
+
 def _parse_any(text: str) -> Signature:
     try:
         return _parse(text)

@@ -62,4 +62,6 @@ def _count(signature: Signature, symbol: Sym) -> int:
 
 
 def _symbols(signature: Signature) -> Iterator[set[Sym]]:
-    return (set(symbols_of(each.dim)) for each in places_of(signature.params) if each.kind == "strides")
+    return (
+        set(symbols_of(each.dim)) for each in places_of(signature.params) if each.kind == "strides"
+    )

@@ -131,7 +131,12 @@ def views(draw: st.Draw, spec: kinds.Tensor, values: dict[Sym, int], gpu: int) -
         shape[unit] //= 2
         strides = [s if spec.strides[i] == 1 else s // 2 for i, s in enumerate(strides)]
     if 0 in shape or 1 in shape:
-        moot = [draw(ODD) if size in (0, 1) and chance(draw, 2) else None for size in shape]
+        moot = [
+            draw(ODD)
+            if size in (0, 1) and axis not in spec.exact_strides and chance(draw, 2)
+            else None
+            for axis, size in enumerate(shape)
+        ]
         strides = [s if m is None else m for s, m in zip(strides, moot, strict=True)]
     leave_out = tuple(strides) == compact(shape) and chance(draw, 4)
     offset = draw(st.sampled_from([0, 0, 0, 16, 256]))

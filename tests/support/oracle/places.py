@@ -2,8 +2,9 @@
 
 A symbol's value is that of its first bare size in a parameter that is always there.  One that has
 none gets it from the first place where it stands bare that the call has and that means something:
-strides mean nothing in a dim of size 0 or 1 or in a tensor without elements.  One that stands bare
-nowhere is solved from an expression.  What no place of the call tells reads as 1.
+strides mean nothing in a dim of size 0 or 1 or in a tensor without elements, unless they are exact.
+One that stands bare nowhere is solved from an expression.  What no place of the call tells reads
+as 1.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def spots(part: Site) -> Iterator[Spot]:
             for i, (dim, size) in enumerate(zip(spec.shape, sizes, strict=True)):
                 yield Spot(where, f"{label}.shape[{i}]", dim, True, False, size)
             for i, (dim, stride) in enumerate(zip(spec.strides, strides, strict=True)):
-                if view.shape[i] > 1 and 0 not in view.shape:
+                if i in spec.exact_strides or (view.shape[i] > 1 and 0 not in view.shape):
                     yield Spot(where, f"{label}.strides[{i}]", dim, False, True, stride)
 
 

@@ -199,7 +199,9 @@ def tensors(draw: st.Draw, scope: Scope, name: str) -> Param:
     if chance(draw, 4):
         strides = [draw(dims(scope, signed=True)) for _ in shape]
     dtype = draw(st.sampled_from(ALL_DTYPES if scope.whole else TENSOR_DTYPES))
-    return kinds.Tensor(name, shape, dtype, strides=strides, **_details(draw, scope))
+    exact = [axis for axis in range(len(shape)) if chance(draw, 6)]
+    details = {**_details(draw, scope), "exact_strides": exact}
+    return kinds.Tensor(name, shape, dtype, strides=strides, **details)
 
 
 def _details(draw: st.Draw, scope: Scope) -> dict[str, Any]:

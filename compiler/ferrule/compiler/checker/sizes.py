@@ -80,8 +80,9 @@ class Number:
     def exact(self) -> bool:
         """Whether it is a stride that has a meaning in every call."""
         spec = self.node.param
-        is_stride = self.kind is PlaceKind.STRIDES and isinstance(spec, Tensor)
-        return is_stride and self.axis in spec.exact_strides
+        if self.kind is not PlaceKind.STRIDES or not isinstance(spec, Tensor):
+            return False
+        return self.axis in spec.exact_strides
 
     def load(self, code: Code) -> int:
         """Add the row that loads it; its `a` is the target for an arbitrary stride."""

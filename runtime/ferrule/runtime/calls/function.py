@@ -191,8 +191,9 @@ class _Members:
             # rms_norm takes all but x
             #   not all: x is 16-byte aligned, but its address is 2 bytes past a multiple of 16
 
-        The variants are in `notes["variants"]`.  Raises ValueError for a function without variants,
-        TypeError and ValueError for arguments that it does not take.
+        The variants are in `notes["variants"]`; a function without them takes its only one.  Memory
+        that the call allocates is taken for aligned.  Raises TypeError and ValueError for arguments
+        that it does not take.
         """
         from ferrule.runtime.calls.variants import explained
 

@@ -9,22 +9,26 @@ notes too.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-from ferrule.runtime.values.views import view_of
+from ferrule.runtime.values.views import View, view_of
 from ferrule.specs import Condition, Scalar, Signature, Sym, Tensor, holds
-from ferrule.specs.binding import ACTUAL
+from ferrule.specs.binding import ACTUAL, Place
 from ferrule.specs.conditions import Aligned, condition_symbols
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import evaluate
-from ferrule.specs.reading import parse_condition
+from ferrule.specs.reading import is_of_made, parse_condition
+
+ONLY: Final = "its only variant"
+"""The variant of a function that has one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """The variant that a call takes, and for each better one what the call lacks.
 
-    `variant` is None if none fits, and the call is refused.
+    `variant` is None if none fits, and the call is refused; `ONLY` if the function has one alone.
+    Memory that the call allocates is taken for aligned, as allocators give it.
     """
 
     function: str
@@ -42,12 +46,12 @@ def explained(
 ) -> Explanation:
     """The variant for arguments in the order of the parameters.
 
-    Raises ValueError for a function without variants, arguments that it does not take, and
-    conditions that cannot be read.
+    Raises ValueError for arguments that the function does not take, and conditions that cannot be
+    read.
     """
     groups = notes.get("variants")
     if not isinstance(groups, list):
-        raise ValueError(f"{signature.name} has one variant, which every call takes")
+        return Explanation(signature.name, ONLY, {})
     call = _Call.of(signature, arguments)
     for group in groups:
         if "when" not in group or call.holds(parse_condition(group["when"], signature)):
@@ -58,8 +62,8 @@ def explained(
 def _chosen(call: _Call, variants: Sequence[Mapping[str, Any]]) -> Explanation:
     lacking: dict[str, tuple[str, ...]] = {}
     for variant in variants:
-        conditions = [parse_condition(text, call.signature) for text in variant["assumes"]]
-        found = zip(variant["assumes"], conditions, strict=True)
+        texts = (each for each in variant["assumes"] if not is_of_made(each, call.signature))
+        found = ((text, parse_condition(text, call.signature)) for text in texts)
         missed = tuple(call.told(text, each) for text, each in found if not call.holds(each))
         if not missed:
             return Explanation(call.signature.name, variant["name"], lacking)
@@ -121,11 +125,19 @@ def call_values(signature: Signature, given: Mapping[str, Any]) -> dict[Sym, int
     binds them."""
     values: dict[Sym, int] = {}
     for binding in signature.bindings:
-        place = binding.places[0]
-        view = view_of(given[place.param.name])
-        actual = (view.shape if place.kind == "shape" else view.strides)[place.axis]
+        found = (_number(place, view_of(given[place.param.name])) for place in binding.places)
+        actual = next((each for each in found if each is not None), binding.symbol.fallback)
         values[binding.symbol] = evaluate(binding.solution, {**values, ACTUAL: actual})
     for param in signature.params:
         if isinstance(param, Scalar) and param.dtype.kind != "float":
             values[param.value] = int(given[param.name])
     return values
+
+
+def _number(place: Place, view: View) -> int | None:
+    """The size or stride at a place of a call; None for a stride without a meaning there."""
+    if place.kind == "shape":
+        return view.shape[place.axis]
+    is_exact = isinstance(place.param, Tensor) and place.axis in place.param.exact_strides
+    has_meaning = view.shape[place.axis] > 1 and 0 not in view.shape
+    return view.strides[place.axis] if is_exact or has_meaning else None
