@@ -135,7 +135,7 @@ def test_random_calls_are_good_and_bad() -> None:
     counts: dict[str, int] = {}
 
     @settings(
-        max_examples=100,
+        max_examples=200,
         deadline=None,
         derandomize=True,
         suppress_health_check=[HealthCheck.too_slow],

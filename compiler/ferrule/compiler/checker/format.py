@@ -22,9 +22,6 @@ ROW: Final = Layout(
 )
 """A row without `b`, which follows it."""
 _ROW: Final = struct.Struct("<BBHI")
-IS_DOUBLED: Final = 1
-IS_EXACT: Final = 2
-"""Bits of `b` of a `LOAD`."""
 FORM_BITS: Final = 6
 """The position of the form of a row in its first byte: `b` takes four bytes times the form."""
 assert ROW.size == _ROW.size
@@ -86,8 +83,8 @@ class Op(IntEnum):
     """Check that the tensor has an address or no elements."""
     # Numbers.
     LOAD = auto()
-    """Load the number at `axis` of place `kind`, doubled if `b` has the bit `IS_DOUBLED`; go to row
-    `a` if it is an arbitrary stride, of which there is none if `b` has the bit `IS_EXACT`."""
+    """Load the number at `axis` of place `kind`, doubled if `b` is 1; go to row `a` if it is an
+    arbitrary stride, which there is none of if `a` is 0."""
     EXACT = auto()
     """Check that the number is `b`."""
     MATCH = auto()

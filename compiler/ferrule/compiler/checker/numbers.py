@@ -8,10 +8,10 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.checker.format import IS_DOUBLED, IS_EXACT, ROW, Binary, Op
+from ferrule.compiler.checker.format import ROW, Binary, Op
 from ferrule.compiler.checker.frame import SHAPE_OBJECT, Frame
 from ferrule.compiler.checker.reports import Said
-from ferrule.compiler.checker.tensors import is_empty
+from ferrule.compiler.checker.tensors import if_empty
 from ferrule.compiler.messages.context import PlaceKind
 from ferrule.compiler.messages.support import RAISE
 from ferrule.runtime.abi import TypeIndex
@@ -25,7 +25,7 @@ STRIDE: Final = ir.FunctionType(I64, [PTR, I32])
 
 
 def _load(frame: Frame) -> None:
-    emitter, axis, i64 = frame.emitter, frame.operand("axis"), frame.emitter.const_i64
+    emitter, axis = frame.emitter, frame.operand("axis")
     place = frame.operand32("kind")
     frame.set("context.place", place)
     frame.set("context.axis", frame.operand32("axis"))
@@ -36,11 +36,11 @@ def _load(frame: Frame) -> None:
     size = emitter.load(emitter.index(shape, I64, axis), I64)
     with emitter.if_then(frame.equal(place, PlaceKind.SHAPE)):
         _load_scaled(frame, size)
-    with emitter.if_then(frame.build.icmp_signed("<", frame.operand("b"), i64(IS_EXACT))):
-        with emitter.if_then(frame.build.icmp_signed("<=", size, i64(1))):
-            frame.go_to(frame.operand32("a"))
-        with emitter.if_then(is_empty(frame)):
-            frame.go_to(frame.operand32("a"))
+    elsewhere, nowhere = frame.operand32("a"), emitter.const_i32(0)
+    is_few = frame.build.icmp_signed("<=", size, emitter.const_i64(1))
+    target = if_empty(frame, elsewhere, frame.build.select(is_few, elsewhere, nowhere))
+    with emitter.if_then(frame.build.icmp_signed("!=", target, nowhere)):
+        frame.go_to(target)
     stride = emitter.symbol("ferrule_stride", STRIDE)
     _load_scaled(frame, emitter.call(stride, [tensor, frame.operand32("axis")]))
 
@@ -48,8 +48,7 @@ def _load(frame: Frame) -> None:
 def _load_scaled(frame: Frame, value: ir.Value) -> None:
     """Set the number, doubled if the row requests it; the result saturates at 64 bits."""
     build, emitter = frame.build, frame.emitter
-    doubled = build.and_(frame.operand("b"), emitter.const_i64(IS_DOUBLED))
-    with emitter.if_then(frame.equal(doubled, 0)):
+    with emitter.if_then(frame.equal(frame.operand("b"), 0)):
         frame.number(value)
     pair = build.sadd_with_overflow(value, value)
     below = build.icmp_signed("<", value, emitter.const_i64(0))

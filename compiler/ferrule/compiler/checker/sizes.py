@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from ferrule.compiler.checker.code import Code
-from ferrule.compiler.checker.format import IS_EXACT, Binary, Op
+from ferrule.compiler.checker.format import Binary, Op
 from ferrule.compiler.checker.nodes import Node
 from ferrule.compiler.messages.context import PlaceKind
 from ferrule.specs import (
@@ -84,11 +84,12 @@ class Number:
             return False
         return self.axis in spec.exact_strides
 
-    def load(self, code: Code) -> int:
-        """Add the row that loads it; its `a` is the target for an arbitrary stride."""
+    def load(self, code: Code) -> list[int]:
+        """Add the row that loads it; give it, if its `a` is to be the target for an arbitrary
+        stride."""
         code.at(self.node.at)
-        how = int(self.doubled) | (IS_EXACT if self.exact else 0)
-        return code.row(Op.LOAD, kind=self.kind, axis=self.axis, b=how)
+        row = code.row(Op.LOAD, kind=self.kind, axis=self.axis, b=int(self.doubled))
+        return [] if self.exact else [row]
 
     def stands_at(self, place: Place) -> bool:
         """Whether this number is at that place."""
@@ -150,7 +151,7 @@ class SizeRows:
             code.at(at)
             absent.append(code.row(Op.UNLESS, **mask.operands()))
         number = Number(node, _KINDS[place.kind], place.axis, place.dim)
-        absent.append(number.load(code))
+        absent += number.load(code)
         symbol, label = self._numbers[binding.symbol], code.text(place.name)
         if binding.solution == ACTUAL:
             code.row(Op.BIND, a=symbol, b=label)
@@ -239,7 +240,7 @@ class SizeRows:
                 self._check_symbol(number, dim)
             case Compound():
                 self._check_related(number, dim)
-        code.here(moot, at=number.node.at)
+        code.here(*moot, at=number.node.at)
 
     def _check_symbol(self, number: Number, symbol: Sym) -> None:
         code, binding = self.code, self._bindings[symbol]

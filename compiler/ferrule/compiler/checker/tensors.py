@@ -11,7 +11,7 @@ from llvmlite import ir
 from ferrule.compiler.checker.format import Op
 from ferrule.compiler.checker.frame import Frame
 from ferrule.compiler.checker.reports import Said
-from ferrule.runtime.llvm.layouts import DLTENSOR, I1, I64
+from ferrule.runtime.llvm.layouts import DLTENSOR, I1, I32, I64
 
 
 def _field(frame: Frame, name: str) -> ir.Value:
@@ -98,22 +98,24 @@ def _aligned(frame: Frame) -> None:
     _check_multiple(frame, Said.POINTER_ALIGNMENT)
 
 
-def is_empty(frame: Frame) -> ir.Value:
-    """Whether the tensor has no elements: one of its sizes is 0."""
+def if_empty(frame: Frame, value: ir.Value, otherwise: ir.Value) -> ir.Value:
+    """A number, i32, if the tensor has no elements, which is if one of its sizes is 0; else another
+    one."""
     emitter = frame.emitter
-    shape, empty = _field(frame, "shape"), emitter.alloca(I64, name="empty")
-    emitter.store(emitter.const_i64(0), empty)
+    shape, found = _field(frame, "shape"), emitter.alloca(I32, name="empty")
+    emitter.store(otherwise, found)
     with emitter.loop(_field(frame, "ndim")) as i:
         size = emitter.load(emitter.index(shape, I64, frame.build.sext(i, I64)), I64)
         with emitter.if_then(frame.equal(size, 0)):
-            emitter.store(emitter.const_i64(1), empty)
-    return frame.equal(emitter.load(empty, I64), 1)
+            emitter.store(value, found)
+    return emitter.load(found, I32)
 
 
 def _elements(frame: Frame) -> None:
     with frame.emitter.if_then(frame.build.not_(frame.emitter.is_null(_field(frame, "data")))):
         frame.go_on()
-    frame.check(is_empty(frame), Said.NULL_DATA)
+    empty = if_empty(frame, frame.emitter.const_i32(1), frame.emitter.const_i32(0))
+    frame.check(frame.build.icmp_signed("!=", empty, frame.emitter.const_i32(0)), Said.NULL_DATA)
     frame.go_on()
 
 

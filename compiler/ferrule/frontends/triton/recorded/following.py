@@ -13,7 +13,6 @@ from dataclasses import field, replace
 from functools import reduce
 from typing import Any, Final
 
-from ferrule.frontends.triton.recorded.exact import name_of
 from ferrule.frontends.triton.recorded.log import Compared, Log
 from ferrule.frontends.triton.recorded.nodes import (
     FLOAT,
@@ -28,6 +27,7 @@ from ferrule.frontends.triton.recorded.nodes import (
     leaves_of,
     replaced,
 )
+from ferrule.frontends.triton.recorded.numbers.exact import name_of
 from ferrule.frontends.triton.recorded.sizes import Sizes
 from ferrule.frontends.triton.traced.knowledge import OPPOSITE, SWAPPED, Knowledge, needed
 from ferrule.specs import Condition, Dim, Requirement, Scalar, Sym, Tensor, symbols_of

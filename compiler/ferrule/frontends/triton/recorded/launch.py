@@ -12,9 +12,9 @@ from ferrule.frontends.triton.compiling import compile
 from ferrule.frontends.triton.foreign import own
 from ferrule.frontends.triton.recorded.bound import Followed, bound
 from ferrule.frontends.triton.recorded.checks import General, check_general, check_reads
-from ferrule.frontends.triton.recorded.exact import Axes, exact_axes, with_axes
 from ferrule.frontends.triton.recorded.grids import check_early
 from ferrule.frontends.triton.recorded.nodes import leaves_of
+from ferrule.frontends.triton.recorded.numbers.exact import Axes, exact_axes, with_axes
 from ferrule.frontends.triton.recorded.several import together
 from ferrule.frontends.triton.recorded.tensors import is_torch, recorded
 from ferrule.frontends.triton.recorded.views import example_of

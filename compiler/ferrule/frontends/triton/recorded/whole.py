@@ -26,10 +26,10 @@ from ferrule.frontends.triton.compiling import Compilation, archs_of, prepared
 from ferrule.frontends.triton.fills import Fill, filling
 from ferrule.frontends.triton.levels import Specialise
 from ferrule.frontends.triton.recorded.checks import require_same
-from ferrule.frontends.triton.recorded.exact import Axes, ExactStrides, exact_axes
 from ferrule.frontends.triton.recorded.hosts.host import Filled, Host
 from ferrule.frontends.triton.recorded.hosts.parameters import FreeNumber, Parameters, free_numbers
 from ferrule.frontends.triton.recorded.nodes import FLOAT, Leaf, Tree
+from ferrule.frontends.triton.recorded.numbers.exact import Axes, ExactStrides, exact_axes
 from ferrule.frontends.triton.recorded.reading import Made
 from ferrule.frontends.triton.recorded.sizes import Sizes, Values
 from ferrule.frontends.triton.recorded.tensors import Recorded
