@@ -193,7 +193,7 @@ def check_dims(what: str, dims: Sequence[Dim], *, signed: bool = False) -> tuple
 def check_axes(tensor: Tensor, axes: Sequence[int]) -> tuple[int, ...]:
     """Dims of a tensor, in order.  TypeError for what are no ints, ValueError for others."""
     rank = len(tensor.shape)
-    if isinstance(axes, str) or any(isinstance(a, bool) or not isinstance(a, int) for a in axes):
+    if any(isinstance(axis, bool) or not isinstance(axis, int) for axis in axes):
         raise TypeError(f"{tensor.name}: exact_strides must be dims as ints, but got {axes!r}")
     if not all(0 <= axis < rank for axis in axes):
         raise ValueError(
