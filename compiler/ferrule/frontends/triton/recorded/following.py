@@ -134,6 +134,7 @@ class Following:
             for several in self.compared
             for sizes in [_longer(several)]
             for each in several
+            if each.unless is None
             for leaf in (*leaves_of(each.left), *leaves_of(each.right))
             if (leaf.of, leaf.axis) not in sizes
         )
@@ -216,6 +217,7 @@ class Following:
             each.left: each.right
             for each in self.compared[at]
             if isinstance(each.left, Node) and isinstance(each.right, int) and _is_pin(each)
+            if each.unless is None
         }
         for each in self.compared[at]:
             said = f"a recording has no other case: {each.where}"
@@ -258,6 +260,8 @@ class Following:
 
     def _conditions(self, at: int, each: Compared) -> list[Condition]:
         """A comparison with its outcome in one recording, as conditions over symbols."""
+        if each.unless is not None:
+            return self._of_elements(at, each, each.unless)
         open_ones = self._open(each.left, each.right)
         if not open_ones:
             return []
@@ -279,6 +283,24 @@ class Following:
         if found is None:
             found = self._by_threshold(at, SWAPPED[op], each.right, each.left)
         return self._points(at, open_ones) if found is None else found
+
+    def _of_elements(self, at: int, each: Compared, size: Tree) -> list[Condition]:
+        """A comparison of a stride that a size of 1 makes needless."""
+        known = [self._over(tree) for tree in (each.left, each.right, size)]
+        left, right, number = known
+        if left is not None and left == right and each.outcome:
+            return []
+        if left is None or right is None or number is None:
+            sizes = self._open(each.left, each.right, size)
+            return [] if self.alone else self._points(at, sizes)
+        if any(by for dim in known if dim is not None for by in _divisors(dim)):
+            return self._points(at, self._open(each.left, each.right, size))
+        if not each.outcome:
+            return [*_unless_plain("ne", number, 1), *_unless_plain("ne", left, right)]
+        if number == 1:
+            return []
+        same = Comparison("eq", left, right)
+        return [same] if isinstance(number, int) else [Comparison("eq", number, 1) | same]
 
     def _of_floats(self, at: int, each: Compared, leaves: Sequence[Leaf]) -> list[Condition]:
         left, right = self._real(each.left), self._real(each.right)
@@ -466,6 +488,12 @@ def _longer(compared: Sequence[Compared]) -> set[tuple[str, int]]:
     known = (each for each in compared if each.op in ("eq", "ne") and each.right == 1)
     longer = (each.left for each in known if each.outcome is (each.op == "ne"))
     return {(leaf.of, leaf.axis) for leaf in longer if isinstance(leaf, Leaf)}
+
+
+def _unless_plain(op: Any, left: Dim, right: Dim) -> list[Condition]:
+    """A comparison of what a call tells; none of two numbers."""
+    is_plain = isinstance(left, int) and isinstance(right, int)
+    return [] if is_plain else [Comparison(op, left, right)]
 
 
 def _is_pin(each: Compared) -> bool:

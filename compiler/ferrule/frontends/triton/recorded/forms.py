@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, Final
 
-from ferrule.frontends.triton.recorded.numbers.base import plain
+from ferrule.frontends.triton.recorded.numbers.base import Number, plain
 from ferrule.specs.deferred import dataclass
 
 Sizes = tuple[Any, ...]
@@ -35,7 +35,7 @@ def form_of_made(name: str, of: Callable[[Any], Form | None], args: Any, named: 
     """
     if name.endswith("_like"):
         form = of(args[0])
-        return compact(form.shape) if form is not None and _is_compact(form) else None
+        return None if form is None else _like(form, named)
     if name in _FACTORIES:
         given = args[1:] if name.startswith("new_") else args
         shape = listed(given or [named.get("size", ())])
@@ -48,6 +48,14 @@ def form_of_made(name: str, of: Callable[[Any], Form | None], args: Any, named: 
     if form is None or write is None:
         return form
     return write(form, [*args[1:], *named.values()])
+
+
+def _like(form: Form, named: Any) -> Form | None:
+    formats = [each for each in named.values() if _is_format(each)]
+    if formats:
+        is_plain = str(formats[0]) == "torch.contiguous_format"
+        return compact(form.shape) if is_plain else None
+    return form if is_compact(form) else None
 
 
 def has_shape(form: Form, tensor: Any) -> bool:
@@ -88,29 +96,63 @@ def listed(given: Sequence[Any]) -> Sequence[Any]:
     return first if isinstance(first, tuple | list) else given
 
 
-def _is_compact(form: Form) -> bool:
-    """Whether a tensor is compact; then calls are compared for it."""
+def is_compact(form: Form) -> bool:
+    """Whether the elements of a tensor lie one behind the other; then calls are compared for it.
+
+    Where a size is 1, a stride may be any.
+    """
     wanted = zip(form.shape, form.strides, compact(form.shape).strides, strict=True)
-    return all(_is(size, 1) or step == known for size, step, known in wanted)
+    return all(_is_apart(size, step, known) for size, step, known in wanted)
 
 
-def _copied(form: Form, _: Sequence[Any]) -> Form:
-    """Of what is not compact a copy may keep the order of the dims, or not."""
-    if _is_compact(form):
-        return compact(form.shape)
-    return Form(form.shape, (None,) * len(form.shape))
+def _is_apart(size: Any, step: Any, known: Any) -> bool:
+    """Whether the elements of a dim are so far apart, if there are several."""
+    if not isinstance(step, int):  # None: nobody knows it
+        return False
+    if same(step, known):
+        return True
+    outcome = plain(size) == 1 or plain(step) == plain(known)
+    several = [each for each in (size, step, known) if isinstance(each, Number)]
+    if several:
+        left, right, unless = (getattr(each, "tree", each) for each in (step, known, size))
+        several[0].log.compare("eq", left, right, outcome, unless)
+    return outcome
 
 
-def _made_compact(form: Form, _: Sequence[Any]) -> Form:
-    """`contiguous`."""
-    return compact(form.shape)
+def _of_copy(form: Form) -> Form:
+    """What keeps the order of the dims: of a compact tensor it has the same strides, also where a
+    size is 1; of another one it may have others."""
+    return form if is_compact(form) else Form(form.shape, (None,) * len(form.shape))
+
+
+def _copied(form: Form, given: Sequence[Any]) -> Form | None:
+    return None if any(map(_is_format, given)) else _of_copy(form)
+
+
+def _is_format(value: Any) -> bool:
+    """Whether this is a format of memory, which decides strides."""
+    return type(value).__name__ == "memory_format"
+
+
+def _made_compact(form: Form, given: Sequence[Any]) -> Form | None:
+    """`contiguous`: the tensor itself, if it is compact."""
+    if any(str(each) != "torch.contiguous_format" for each in given):
+        return None
+    return form if is_compact(form) else compact(form.shape)
 
 
 def form_of_elements(forms: Sequence[Form]) -> Form:
     """The form of what a function of each element makes of tensors of these."""
     shape = reduce(_broadcast, (form.shape for form in forms))
-    is_one = all(_is_compact(form) for form in forms)
+    is_one = all(is_compact(form) and _has_steps(form) for form in forms)
     return compact(shape) if is_one else Form(shape, (None,) * len(shape))
+
+
+def _has_steps(form: Form) -> bool:
+    """Whether the strides are those of a compact tensor, also where a size is 1: calls are
+    compared for each."""
+    pairs = zip(form.strides, compact(form.shape).strides, strict=True)
+    return all(same(step, known) or step == known for step, known in pairs)
 
 
 def _broadcast(one: Sizes, other: Sizes) -> Sizes:
@@ -127,7 +169,16 @@ def _viewed(form: Form, given: Sequence[Any]) -> Form:
     if True in left:
         at = left.index(True)
         shape[at] = _left(list(form.shape), shape[:at] + shape[at + 1 :])
-    return compact(shape)
+    return _seen_as(form, shape)
+
+
+def _seen_as(form: Form, shape: Sequence[Any]) -> Form:
+    """A compact tensor in another shape.  Strides of new dims are multiples of the last one, also
+    where a size is 1.  Of what is not compact each view has strides of its own."""
+    is_one = is_compact(form) and (not form.strides or form.strides[-1] == 1)
+    if is_one or form.strides != compact(form.shape).strides:
+        return compact(shape)
+    return Form(tuple(shape), (None,) * len(shape))
 
 
 def is_left(size: Any) -> bool:
@@ -205,14 +256,16 @@ def _squeezed(form: Form, given: Sequence[Any]) -> Form:
 def _flattened(form: Form, given: Sequence[Any]) -> Form:
     rank = len(form.shape)
     first, last = (plain(each) % max(rank, 1) for each in (*given, *(0, -1)[len(given) :]))
+    if first == last:
+        return form
     inner = product(form.shape[first : last + 1])
-    return compact((*form.shape[:first], inner, *form.shape[last + 1 :]))
+    return _seen_as(form, (*form.shape[:first], inner, *form.shape[last + 1 :]))
 
 
 def _unflattened(form: Form, given: Sequence[Any]) -> Form:
     at, sizes = plain(given[0]) % len(form.shape), [*given[1]]
     inner = _viewed(Form((form.shape[at],), (1,)), [sizes]).shape
-    return compact((*form.shape[:at], *inner, *form.shape[at + 1 :]))
+    return _seen_as(form, (*form.shape[:at], *inner, *form.shape[at + 1 :]))
 
 
 def _narrowed(form: Form, given: Sequence[Any]) -> Form:

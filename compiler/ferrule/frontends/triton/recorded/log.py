@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, Final
 
 from ferrule.frontends.triton.recorded.nodes import Leaf, Tree, leaves_of
@@ -17,13 +17,17 @@ _LIBRARIES: Final = ("torch", "ferrule", "contextlib")
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A comparison in a host function, `left op right`, with its outcome and its place."""
+    """A comparison in a host function, `left op right`, with its outcome and its place.
+
+    `unless`: it is also so where this size is 1, as in a question about elements alone.
+    """
 
     op: str
     left: Tree
     right: Tree
     outcome: bool
     where: str
+    unless: Tree | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +85,21 @@ class Log:
         """Whether it has ended, and no other recording runs: what was kept is a plain number."""
         return self.ended is not None and not _running
 
-    def compare(self, op: str, left: Tree, right: Tree, outcome: bool) -> None:
+    def compare(
+        self, op: str, left: Tree, right: Tree, outcome: bool, unless: Tree | None = None
+    ) -> None:
         """Numbers were compared."""
         if not self.is_idle:
-            self.compared.append(Compared(op, left, right, outcome, place()))
+            self.compared.append(Compared(op, left, right, outcome, place(), unless))
 
     def kept(self) -> str | None:
         """The place where a number of the recording was compared after it; None if none was."""
         late = [] if self.ended is None else self.compared[self.ended :]
         return late[0].where if late else None
 
-    def decided(self) -> list[tuple[str, Tree, Tree, bool]]:
+    def decided(self) -> list[Compared]:
         """The comparisons with their outcomes, wherever they are."""
-        return [(each.op, each.left, each.right, each.outcome) for each in self.compared]
+        return [replace(each, where="") for each in self.compared]
 
     def escape(self, tree: Tree) -> None:
         """The number itself was taken."""

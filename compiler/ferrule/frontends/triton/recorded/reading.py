@@ -77,7 +77,7 @@ class Reading:
             return list(known)
         name = self.names.get(id(tensor)) or f"tensor {self._number(tensor)}"
         of, unknown = f"{name} of {len(values)}", self._is_unknown(tensor)
-        opaque = id(tensor) in self.forms
+        opaque = id(tensor) in self.forms and id(tensor) not in self.names
         return [
             size_of(self.log, Leaf(of, kind, axis, unknown, opaque), int(value))
             for axis, value in enumerate(values)

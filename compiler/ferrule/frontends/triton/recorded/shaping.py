@@ -22,6 +22,7 @@ from ferrule.frontends.triton.recorded.forms import (
     form_of_elements,
     form_of_made,
     has_shape,
+    is_compact,
     is_left,
     product,
     same,
@@ -37,6 +38,11 @@ _OF_DTYPE: Final = frozenset(
     "__len__ storage_offset data_ptr nbytes is_contiguous".split()
 )
 """Functions that give a number or a bool that follows from no size, or that is followed."""
+_GIVES_BACK: Final = frozenset(
+    "to float half bfloat16 double cuda type type_as real positive __pos__ resolve_conj "
+    "resolve_neg requires_grad_ detach_".split()
+)
+"""Functions that give their tensor back for what a call is held to: its dtype, its device."""
 _OF_DIMS: Final = frozenset("permute transpose swapaxes swapdims unsqueeze squeeze flatten".split())
 """Views whose numbers name dims: another one is another view."""
 
@@ -131,6 +137,8 @@ def _form(
 ) -> Form | None:
     """The form of what was made; None if it follows from nothing that is known."""
     found: Form | None
+    if given and made is given[0] and name in _GIVES_BACK:
+        return reading.form(made)
     try:
         found = form_of_made(name, reading.form, args, kwargs)
     except (IndexError, TypeError, ValueError, StopIteration):  # arguments in another form
@@ -160,17 +168,8 @@ def _is_of_elements(name: str) -> bool:
 
 def is_contiguous(reading: Reading, tensor: Any) -> bool:
     """Whether a tensor is compact in the order of its dims, by comparisons of its sizes."""
-    shape = reading.sizes(tensor, "shape", tensor.shape)
-    strides = reading.sizes(tensor, "stride", tensor.stride())
-    if any(size == 0 for size in shape):
-        return True
-    step: Any = 1
-    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if size != 1:
-            if stride != step:
-                return False
-            step = size * step
-    return True
+    form = reading.form(tensor)
+    return any(size == 0 for size in form.shape) or is_compact(form)
 
 
 def _taken(reading: Reading, tensors: Sequence[Any], args: Sequence[Any], kwargs: Any) -> None:
