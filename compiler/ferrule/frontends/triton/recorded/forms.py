@@ -111,7 +111,7 @@ def _is_apart(size: Any, step: Any, known: Any) -> bool:
         return False
     if same(step, known):
         return True
-    outcome = plain(size) == 1 or plain(step) == plain(known)
+    outcome = bool(plain(size) == 1 or plain(step) == plain(known))
     several = [each for each in (size, step, known) if isinstance(each, Number)]
     if several:
         left, right, unless = (getattr(each, "tree", each) for each in (step, known, size))
