@@ -69,6 +69,7 @@ def cell_of(world: u64, a: u64) -> u64:
     if off >= load_u64(world + W_SIZE):
         return 0
     entry = load_u64(world + W_PAGES) + (off >> PAGE_SHIFT) * 8
+    # Pages of cells are taken when their memory is first touched.
     page = load_u64(entry)
     if page == 0:
         page = load_u64(world + W_PAGE_FREE)
@@ -81,6 +82,8 @@ def cell_of(world: u64, a: u64) -> u64:
 
 def oldest_for(area: u64, world: u64, a: u64) -> u32:
     if a - load_u64(world + W_BASE) >= load_u64(world + W_GLOBAL):
+        # Shared memory lies behind global memory, and what a block before this one did there is
+        # over.
         return load_u32(area + R_FIRST_ERA)
     return load_u32(world + W_LAUNCH_ERA)
 
@@ -95,6 +98,7 @@ def morally_strong(area: u64, record: u64, info: u32) -> i1:
         return 0
     if block_of(area, record) == load_u32(area + R_NUMBER):
         return 1
+    # The other block may be of the same cluster only if clusters have several.
     need = OF_CLUSTER if load_u32(area + R_CLUSTER) > 1 else u32(OF_GPU)
     return mine >= need and other >= need
 
@@ -111,6 +115,7 @@ def lasts(area: u64, s: u64, t: u32, u: u32, which: u64, which_one: u32) -> i1:
         if load_u32(at) < which_one:
             break
         found = at
+        # The waits before are forgotten, so the order is taken to be there.
         if waits - i == MOST_WAITS:
             return 0
     if found == 0:
@@ -176,6 +181,7 @@ def note_read(area: u64, cell: u64, who: u32, info: u32, oldest: u32) -> i32:
 
 def forget(record: u64, info: u32) -> i32:
     old = load_u32(record + 8)
+    # The write covers all bytes of the old access: who races with that races with the write too.
     if (old & ~info & (15 << MASK_SHIFT)) == 0:
         store_u32(record, 0)
     return 0
@@ -200,6 +206,7 @@ def same_value(area: u64, record: u64, t: u32, g: u64, a: u64, how: u64, p: u64,
     size = how & 255
     other = load_u32(record + 4) & 1023
     theirs = u64(0)
+    # The other lane may write by the same instruction: its value is not in memory yet.
     together = block_of(area, record) == load_u32(area + R_NUMBER)
     together = together and (load_u32(record + 8) & INDEX_MASK) == u32(how >> HOW_INDEX_SHIFT)
     if together and other >> 5 == t >> 5 and (m >> (other & 31)) & 1 == 1:
@@ -259,6 +266,7 @@ def granule(w: u64, area: u64, t: u32, g: u64, a: u64, how: u64, p: u64, m: u32)
     if cell == 0:
         return 0
     size = how & 255
+    # The bytes of these 4 that are accessed.
     low = u32(0) if a <= g else u32(a - g)
     high = u32(4) if a + size >= g + 4 else u32(a + size - g)
     bits = ((u32(1) << high) - 1) & ~((u32(1) << low) - 1)

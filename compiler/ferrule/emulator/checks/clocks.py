@@ -117,6 +117,7 @@ def queue_of(area: u64, t: u32, which: u64) -> u64:
     q = load_u64(area + R_QUEUES) + (u64(t) * QUEUES + which) * QUEUE_BYTES
     first = load_u32(area + R_FIRST_ERA)
     if load_u32(q + Q_ERA) != first:
+        # It is of a block before this one: nothing clears all queues when a block begins.
         fill(q, 0, Q_GROUPS)
         store_u32(q + Q_ERA, first)
     return q
@@ -128,11 +129,13 @@ def meeting_at(area: u64, i: u64) -> u64:
     return load_u64(area + R_MEETINGS) + i * (M_ROW + u64(load_u32(area + R_STRIDE)) * 4)
 
 def clock_of(area: u64, s: u64) -> u32:
+    # A clock of an earlier era counts as one that has just begun.
     if load_u32(s + S_CLOCK_ERA) != load_u32(area + R_ERA):
         return 1
     return load_u32(s + S_CLOCK)
 
 def tick(area: u64, s: u64) -> u32:
+    # A clock that stands still makes later accesses look known: a race may stay unseen.
     now = min(clock_of(area, s) + 1, MOST_CLOCK)
     store_u32(s + S_CLOCK_ERA, load_u32(area + R_ERA))
     store_u32(s + S_CLOCK, now)
@@ -148,10 +151,12 @@ def with_row(area: u64, s: u64, t: u32) -> u64:
         store_u32(s + S_ROW_ERA, load_u32(area + R_ERA))
         store_u32(s + S_LOW, t)
         store_u32(s + S_HIGH, t)
+    # The row is about to change.
     store_u64(s + S_SNAPSHOT, 0)
     return row
 
 def raise_row(to: u64, source: u64, low: u32, high: u32) -> i32:
+    # In vectors of 8: rows have a multiple of 8 clocks.
     i = low & 0xFFFFFFF8
     while i < high:
         at = u64(i) * 4
@@ -213,6 +218,7 @@ def entry_for(f: u64, block: u32) -> u64:
     low = u64(0)
     high = load_u64(f)
     while low < high:
+        # Entries are in the order of their blocks.
         middle = (low + high) >> 1
         e = f + 8 + middle * E_BYTES
         here = load_u32(e + E_BLOCK)
@@ -350,6 +356,7 @@ def message(area: u64, t: u32) -> u64:
 
 def acquire(area: u64, t: u32, f: u64) -> i32:
     s = state_of(area, t)
+    # The same message again tells nothing new.
     if f == 0 or f == load_u64(s + S_LAST):
         return 0
     store_u64(s + S_LAST, f)

@@ -31,6 +31,7 @@ CONSTANTS: Final = {
 GATES: Final = """
 def gate_at(area: u64, key: u64) -> u64:
     world = load_u64(area + R_WORLD)
+    # Odd, so that it is another entry than that of what was released at the place itself.
     at = place_of(world, key | 1, 1)
     if at == 0:
         return 0
@@ -65,6 +66,7 @@ def turn(area: u64, g: u64, parity: u32) -> i32:
     store_u32(g + G_PARITY, parity)
     for rank in range(u64(16)):
         now = load_u64(g + G_CURRENT + rank * 8)
+        # The meetings of the phase before are used again, empty, for the one that begins.
         old = load_u64(g + G_DONE + rank * 8)
         store_u64(g + G_DONE + rank * 8, now)
         store_u64(g + G_CURRENT + rank * 8, old)
@@ -250,6 +252,7 @@ def issues(w: u64, mask: u32, p0: u64, p1: u64, p2: u64, how: u64) -> i32:
         one_more(area, t, COPIES)
         read = min(u64(load_u32(p2 + i * 4)), size)
         source = load_u64(p1 + i * 8)
+        # Another address is refused by the instruction itself, which comes next.
         if source & 3 == 0:
             if whole(w, area, t, source, read, rest | HOW_READS) != 0:
                 return 1
@@ -293,6 +296,7 @@ def waited(w: u64, mask: u32, which: u64, left_open: u64) -> i32:
         t = load_u32(w + WARP_ID) * 32 + ctz(m)
         q = queue_of(area, t, which)
         m = m & (m - 1)
+        # cp.async.wait_all waits for what is in no group too.
         if left_open == 255:
             ended(area, t, q, load_u32(q + Q_ISSUED))
         else:
@@ -300,6 +304,7 @@ def waited(w: u64, mask: u32, which: u64, left_open: u64) -> i32:
             count = load_u32(q + Q_COMMITS)
             if count > most:
                 last = count - most - 1
+                # Groups before the last ones are forgotten: nothing is taken to have ended.
                 if most < MOST_GROUPS:
                     ended(area, t, q, load_u32(q + Q_GROUPS + u64(last % MOST_GROUPS) * 4))
     return 0

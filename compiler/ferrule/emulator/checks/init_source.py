@@ -76,6 +76,7 @@ def mark(area: u64, a: u64, size: u64) -> i32:
     off = a - load_u64(area + I_BASE)
     at = load_u64(area + I_BITS) + (off >> 3)
     left = size + (off & 7)
+    # Without the bytes before the first one that share its 8 bits.
     low = ~((u32(1) << u32(off & 7)) - 1)
     while left > 16:
         store_u16(at, load_u16(at) | u16(low))

@@ -26,9 +26,11 @@ STRONG: Final = """
 def place_of(world: u64, a: u64, makes: i1) -> u64:
     table = load_u64(world + W_TABLE)
     launch = load_u32(world + W_LAUNCH_ERA)
+    # 2^64 divided by the golden ratio: the high bits of a product with it differ for near numbers.
     hash = ((a >> 2) * 0x9E3779B97F4A7C15) >> (64 - TABLE_BITS)
     for i in range(u64(MOST_PROBES)):
         at = table + ((hash + i) & ((1 << TABLE_BITS) - 1)) * T_BYTES
+        # Entries of earlier launches are free: the table is not cleared.
         if load_u32(at + T_LAUNCH) != launch:
             if makes:
                 fill(at, 0, T_BYTES)
@@ -43,6 +45,7 @@ def place_of(world: u64, a: u64, makes: i1) -> u64:
     return 0
 
 def released_here(area: u64, at: u64) -> u64:
+    # One more than the number of the block: 0 means none.
     if load_u32(at + T_BLOCK) == load_u32(area + R_NUMBER) + 1:
         return load_u64(at + T_CTA)
     return 0
@@ -121,6 +124,7 @@ def meet(w: u64, mask: u32) -> i32:
     if area == 0:
         return 0
     warp = load_u32(w + WARP_ID) * 32
+    # Behind the sixteen barriers.
     m = meeting_at(area, 16)
     empty(area, m)
     store_u64(m + M_KNOWN, 0)
@@ -200,6 +204,7 @@ def completes(w: u64, mask: u32) -> i32:
         counts = area + R_COUNTS + i * 8
         waiting = load_u32(counts)
         arrived = load_u32(counts + 4)
+        # Threads have come, and the barrier counts none: it has let them go.
         if waiting + arrived != 0 and load_u32(block + BARRIERS + i * 8) == 0:
             lanes = load_u64(area + R_WAITING) + i * 128
             m = meeting_at(area, i)

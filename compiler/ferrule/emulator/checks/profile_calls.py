@@ -100,6 +100,7 @@ def group_waves(mask: u32, p0: u64, size: u64) -> u64:
     return most
 
 def waves(mask: u32, p0: u64, size: u64, at: u64) -> u64:
+    # A wavefront has at most 128 bytes.
     lanes = u32(32)
     if size > 4:
         lanes = 16
@@ -108,6 +109,7 @@ def waves(mask: u32, p0: u64, size: u64, at: u64) -> u64:
     total = u64(0)
     start = u32(0)
     while start < 32:
+        # In two shifts, as a shift by all 32 bits would be none.
         group = mask & (((u32(1) << (lanes - 1) << 1) - 1) << start)
         if group != 0:
             total = total + group_waves(group, p0, size)

@@ -72,6 +72,7 @@ def expected_of(state: u64) -> u64:
     return (state >> 20) & 0xFFFFF
 
 def bytes_of(state: u64) -> i64:
+    # The 21 bits from 40 on with their sign: the three bits above are shifted out first.
     return i64(state << 3) >> 43
 
 def parity_of(state: u64) -> u64:
@@ -81,6 +82,7 @@ def wrong(w: u64, lane: u32, at: u64, why: u64) -> i32:
     return fault(w, SYNC, lane, at, why)
 
 def initialised(w: u64, lane: u32, at: u64) -> i1:
+    # Neither zeros nor what `inval` leaves begins with these two bits.
     if load_u64(at) >> 62 == 1:
         return 1
     wrong(w, lane, at, NOT_INITIALISED)
@@ -98,6 +100,7 @@ def change(w: u64, lane: u32, at: u64, bytes: i64, arrivals: u64, drops: u64, en
     pending = pending_of(state) - arrivals
     expected = expected_of(state) - drops
     parity = parity_of(state)
+    # What only expects bytes completes no phase.
     if ends and pending == 0 and under_way == 0:
         pending = expected
         parity = parity ^ 1
@@ -128,6 +131,7 @@ def inval(w: u64, mask: u32, p0: u64) -> i32:
             return 1
         if not initialised(w, lane, at):
             return 1
+        # Bits 62 and 63 are both 1, so nobody takes it for one that was initialised.
         store_u64(at, 0xCDCDCDCDCDCDCDCD)
     return 0
 
@@ -155,6 +159,7 @@ def arrive(w: u64, mask: u32, p0: u64, p1: u64, p2: u64) -> i32:
         given = load_u32(p1 + u64(lane) * 4)
         state = load_u64(at)
         if EXPECTS != 0:
+            # mbarrier.arrive.expect_tx expects the bytes first, and then arrives once (PTX ISA).
             if change(w, lane, at, i64(i32(given)), 0, 0, 0) != 0:
                 return 1
             given = 1

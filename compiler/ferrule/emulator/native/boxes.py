@@ -17,6 +17,7 @@ from typing import Final
 
 SOURCE: Final = """
 def swizzled(a: u64, mode: u32) -> u64:
+    # Bits 7 to 9 of the address change bits 4 to 6: one of them, two or three, by the mode.
     if mode == 1:
         return a ^ ((a >> 3) & 16)
     if mode == 2:
@@ -28,11 +29,13 @@ def swizzled(a: u64, mode: u32) -> u64:
 def steps_of(map: u64, dim: u64) -> i64:
     box = load_u32(map + T_BOX + dim * 4)
     step = load_u32(map + T_STEPS + dim * 4)
+    # The driver ignores the element stride of the innermost dim (cuTensorMapEncodeTiled).
     if dim == 0:
         return i64(box)
     return i64((box + step - 1) // step)
 
 def stride_of(map: u64, dim: u64) -> u64:
+    # 36 bits, a word and a byte behind all words, in units of 16 bytes.
     low = u64(load_u32(map + T_STRIDES + (dim - 1) * 4))
     return (low | (u64(load_u8(map + T_STRIDES + 16 + dim - 1)) << 32)) << 4
 
@@ -41,6 +44,7 @@ def at_place(map: u64, p: u64, i: u64, offsets: u64, at: u64) -> i32:
     for dim in range(rank):
         store_u32(at + dim * 4, load_u32(p + dim * 256 + i * 4))
     if load_u8(map + T_PADDED) != 0:
+        # Counted in bytes, which have two elements each.
         store_i32(at, load_i32(at) >> 1)
     for k in range(u64(3)):
         store_u16(at + 20 + k * 2, u16(0))
@@ -94,6 +98,7 @@ def pixel_at(map: u64, at: u64, row: i64) -> u64:
             offset = i64(load_u16(at + 20 + (dim - 1) * 2))
             where = lower + (left % many) * step + offset
             left = left // many
+        # A size is stored less one, so that 2^32 fits too.
         if where < 0 or where > i64(load_u32(map + T_DIMS + dim * 4)):
             return 0
         place = place + u64(where) * stride_of(map, dim)
@@ -121,6 +126,7 @@ def first_inside(map: u64, at: u64) -> i64:
 
 def last_inside(map: u64, at: u64) -> i64:
     start = i64(load_i32(at))
+    # A size is stored less one.
     end = i64(load_u32(map + T_DIMS)) + 1
     return max(min(end - start, steps_of(map, 0)), 0)
 
@@ -130,6 +136,7 @@ def fill_row(buffer: u64, map: u64, size: u64) -> i32:
         element = u64(load_u32(map + T_SIZE))
         at = u64(0)
         while at < size:
+            # A NaN: all bits but the sign are 1.
             fill(buffer + at, 255, element)
             store_u8(buffer + at + element - 1, 127)
             at = at + element
@@ -157,6 +164,7 @@ def do_tensor(entry: u64) -> i32:
     shared = load_u64(entry + B_TO)
     if not loads:
         shared = load_u64(entry + B_FROM)
+    # At most 256 elements of 8 bytes.
     buffer = local(2048)
     for row in range(rows_of(map)):
         place = row_at(map, at, row)

@@ -111,6 +111,7 @@ def bulk_groups(w: u64, mask: u32, most: i32) -> i32:
         mine = load_u64(entry + B_WARP) == w and (mask >> u32(lane)) & 1 == 1
         if mine and load_u32(entry + B_DONE) == 0 and load_u64(entry + B_BARRIER) == 0:
             now = load_u32(area + A_BULK_GROUP + lane * 4)
+            # The difference is right also where the counters have wrapped around.
             if i32(now - load_u32(entry + B_GROUP)) > most:
                 if do_bulk(w, entry) != 0:
                     return 1
@@ -139,6 +140,8 @@ def look(w: u64, lane: u32, at: u64, parity: u64) -> i32:
         return 2
     if parity_of(load_u64(at)) != parity:
         return 1
+    # Copies are done now that somebody waits for them: first those of cp.async, then bulk copies
+    # one by one, until the phase is complete.
     if arrivals_at(w, at) != 0:
         return 2
     while parity_of(load_u64(at)) == parity:
@@ -185,6 +188,7 @@ def bulk_sizes(w: u64, lane: u32, a: u64, size: u32) -> i32:
 
 def barrier_of_rank(w: u64, rank: u64, at: u64, own: u64) -> u64:
     block = block_of_rank(w, rank)
+    # The same offset in the window of the other block.
     return load_u64(block + SHARED_BASE) + (at - load_u64(own + SHARED_BASE))
 
 def send(w: u64, lane: u32, entry: u64, to: u64, at: u64, ranks: u32) -> i32:
@@ -197,6 +201,7 @@ def send(w: u64, lane: u32, entry: u64, to: u64, at: u64, ranks: u32) -> i32:
     m = ranks & 0xFFFF
     if m >> size != 0:
         return fault(w, SPACE, lane, u64(m), 0)
+    # The entry is not in the queue yet, and `new_bulk` may give its place again.
     keep = local(128)
     copy(keep, entry, B_BYTES)
     while m != 0:
@@ -311,6 +316,8 @@ def is_usable(map: u64) -> i1:
     return mode == 0 or row == u32(16) << mode
 
 def host_type(kind: u64) -> u64:
+    # PTX's element types have the numbers of CUtensorMapDataType, but f64 is 9, bf16 is 10, and 8
+    # is f32.ftz, which is not emulated.
     if kind == 9:
         return 8
     if kind == 10:
@@ -433,6 +440,7 @@ def checked_place(w: u64, lane: u32, a: u64, map: u64, at: u64, what: u32) -> i3
     if load_u8(map + T_PADDED) != 0:
         if what != LOADS_TENSOR:
             return wrong(w, lane, a, LOADS_ALONE)
+        # In bytes: 64 of them are 128 elements.
         if load_i32(at) & 63 != 0:
             return wrong(w, lane, a, ODD_START)
     if IM2COL != 0:
@@ -528,6 +536,7 @@ def store_async(w: u64, mask: u32, p0: u64, p1: u64, p2: u64, p3: u64, p4: u64, 
         entry = new_bulk(w, lane, PLAIN)
         if entry == 0:
             return 1
+        # The values of now: the registers may change before the store is done.
         copy(entry + B_DATA, p2 + i * SIZE, SIZE)
         if VALUES > 1:
             copy(entry + B_DATA + SIZE, p3 + i * SIZE, SIZE)

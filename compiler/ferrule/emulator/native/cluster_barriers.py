@@ -18,6 +18,7 @@ def released(w: u64, live: u32) -> i32:
     store_u32(cluster + C_PHASE, load_u32(cluster + C_PHASE) ^ 1)
     store_u32(cluster + C_MISSING, live)
     leader = leader_of(w)
+    # The warps of all blocks of a cluster lie behind each other, from those of the first block on.
     warp = load_u64(leader + FIRST_WARP)
     for i in range(load_u32(leader + ALL_WARPS)):
         lanes = u32(0)
@@ -67,6 +68,7 @@ def wait(w: u64, mask: u32) -> i32:
 def leave(w: u64, mask: u32) -> i32:
     cluster = cluster_of(w)
     live = load_u32(cluster + C_LIVE) - popc(mask)
+    # Threads that have arrived in this phase are not missing any more.
     missing = load_u32(cluster + C_MISSING) - popc(mask & ~in_phase(w, mask))
     store_u32(cluster + C_MISSING, missing)
     if missing == 0 and live != 0:
@@ -90,6 +92,7 @@ def map_address(w: u64, mask: u32, p0: u64, p1: u64, p2: u64) -> i32:
                 return fault(w, SPACE, lane, a, 0)
             a = a - load_u64(own + SHARED_BASE) + load_u64(block + SHARED_BASE)
         else:
+            # One more than the rank: 0 is the own window.
             a = (a & 0xFFFFFF) | ((rank + 1) << 24)
         store_u64(p2 + i * 8, a)
     return 0

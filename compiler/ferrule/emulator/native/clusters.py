@@ -52,6 +52,8 @@ def block_with(w: u64, a: u64, size: u64) -> u64:
     cluster = cluster_of(w)
     for rank in range(u64(load_u32(cluster + C_SIZE))):
         block = load_u64(cluster + C_BLOCKS + rank * 8)
+        # Below the window the difference wraps to a large number, which the first comparison
+        # refuses.
         at = a - load_u64(block + SHARED_BASE)
         limit = load_u64(block + SHARED_SIZE)
         if at <= limit and at + size <= limit:
@@ -77,6 +79,7 @@ def barrier_place(w: u64, lane: u32, a: u64, remote: i1) -> u64:
     return shared_place(w, lane, a, 8, 8)
 
 def moved_on(w: u64) -> i32:
+    # Something that others may wait for has changed, so the cluster is not stuck.
     store_u32(leader_of(w) + IDLE, 0)
     return 0
 
@@ -85,6 +88,7 @@ def chance(w: u64) -> i1:
     seed = load_u64(leader + RANDOM)
     if seed == 0:
         return 0
+    # Marsaglia's xorshift with 64 bits. It never leaves 0, which means here that nothing is random.
     seed = seed ^ (seed << 13)
     seed = seed ^ (seed >> 7)
     seed = seed ^ (seed << 17)

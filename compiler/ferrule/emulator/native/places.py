@@ -44,12 +44,14 @@ def alive(w: u64, lane: u32, a: u64, size: u64, limit: u64) -> i1:
     block = load_u64(w + BLOCK)
     at = a - load_u64(block + ARENA)
     end = at + size
+    # Below the arena the difference wraps to a large number, which the first comparison refuses.
     if at > limit or end > limit:
         fault(w, MEMORY, lane, a, size)
         return 0
     shadow = load_u64(block + SHADOW)
     while at < end:
         last = min(end, (at | 255) + 1)
+        # For each 256 bytes the shadow has how many of them, from the first on, may be used.
         valid = u64(load_u16(shadow + (at >> 8) * 2))
         if (at & 255) + (last - at) > valid:
             fault(w, MEMORY, lane, a, size)

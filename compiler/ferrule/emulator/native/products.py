@@ -35,8 +35,10 @@ def e4m3_value(bits: u32) -> f32:
     if bits & 127 == 127:
         return as_f32(u32(0x7FFFFFFF))
     if exponent == 0:
+        # 2^-9, the smallest subnormal number of this format.
         small = f32(bits & 7) * as_f32(u32(0x3B000000))
         return as_f32(as_u32(small) | sign)
+    # 120 is the difference of the biases, 127 - 7.
     return as_f32(sign | ((exponent + 120) << 23) | ((bits & 7) << 20))
 
 def decoded(word: u32, i: u32, kind: u32) -> f32:
@@ -45,9 +47,11 @@ def decoded(word: u32, i: u32, kind: u32) -> f32:
     if kind == BF16:
         return as_f32((word >> (i * 16)) << 16)
     if kind == TF32:
+        # The hardware reads the upper 19 bits.
         return as_f32(word & 0xFFFFE000)
     if kind == E4M3:
         return e4m3_value((word >> (i * 8)) & 255)
+    # E5M2 is the upper byte of a float16.
     return half_value(((word >> (i * 8)) & 255) << 8)
 
 def integer(word: u32, i: u32, kind: u32) -> i32:
@@ -110,10 +114,12 @@ def do_products(w: u64, most: i32) -> i32:
 def issue(w: u64, mask: u32, p: u64) -> i32:
     if mask != 0xFFFFFFFF:
         return fault(w, SYNC, ctz(mask), u64(mask), NOT_WHOLE)
+    # The last of the four warps must be in the block.
     if load_u32(w + WARP_ID) | 3 >= load_u32(load_u64(w + BLOCK) + WARPS):
         return fault(w, SYNC, 0, 0, NO_WARPGROUP)
     area = load_u64(w + ASYNC)
     if load_u32(area + A_WGMMA_END) - load_u32(area + A_WGMMA) == MOST_PRODUCTS:
+        # Below 0: also those whose group is not committed yet.
         if do_products(w, -2) != 0:
             return 1
     end = load_u32(area + A_WGMMA_END)
@@ -141,6 +147,7 @@ def wait(w: u64, mask: u32) -> i32:
 
 LINES: Final = """
 def span_of(desc: u64) -> u64:
+    # PTX ISA, matrix descriptor: 1 is a swizzle of 128 bytes, 2 one of 64, 3 one of 32.
     return u64(256) >> (desc >> 62)
 
 def turned(at: u64, desc: u64) -> u64:
@@ -149,6 +156,7 @@ def turned(at: u64, desc: u64) -> u64:
     return at ^ ((at >> 3) & (span_of(desc) - 16))
 
 def k_line(desc: u64, mn: u64, line: u64) -> u64:
+    # A descriptor has addresses and distances without their 4 lowest bits.
     start = (desc & 0x3FFF) << 4
     leading = ((desc >> 16) & 0x3FFF) << 4
     stride = ((desc >> 32) & 0x3FFF) << 4
@@ -238,6 +246,7 @@ def left(w: u64, entry: u64, a: u64) -> i32:
     return 0
 
 def right(w: u64, entry: u64, b: u64) -> i32:
+    # Rows of 256 numbers: vectors of the last columns reach behind them.
     fill(b, 0, DEPTH * 1024)
     return matrix(w, b, load_u64(entry + P_B), 0, COLUMNS, TRANS_B, 4, 1024, B_KIND, MINUS_B)
 
@@ -288,6 +297,7 @@ def multiply_integers(a: u64, b: u64, c: u64) -> i32:
                     row = row + popc(one & other)
                 else:
                     row = row + one * other
+            # In 64 bits, so that a sum beyond 32 bits can be seen and limited.
             wide = i64x8(row) + i64x8(load_i32x8(c + m * 1024 + n * 32))
             if SATURATES != 0:
                 wide = max(min(wide, 2147483647), -2147483648)
@@ -295,6 +305,7 @@ def multiply_integers(a: u64, b: u64, c: u64) -> i32:
     return 0
 
 def product(w: u64, mask: u32, entry: u64) -> i32:
+    # 16 rows of at most 32 numbers; 32 rows of 256; and 16 rows of 256; 4 bytes each.
     a = local(2048)
     b = local(32768)
     c = local(16384)

@@ -60,6 +60,7 @@ def do_lane(w: u64, entry: u64, lane: u64) -> i32:
     size = u64(load_u32(entry + E_SIZE))
     read = u64(load_u32(entry + E_READ + lane * 4))
     copy(to, load_u64(entry + E_FROM + lane * 8), read)
+    # cp.async writes zeros where it is told to read less (PTX ISA).
     fill(to + read, 0, size - read)
     return 0
 
@@ -92,6 +93,7 @@ def do_groups(w: u64, lanes: u32, most: u32) -> i32:
             m = m & (m - 1)
             group = load_u32(entry + E_GROUP + lane * 4)
             now = load_u32(area + A_GROUP + lane * 4)
+            # The difference is right also where the counters have wrapped around.
             if i32(now - group) > i32(most) and load_u32(entry + E_KIND) == COPY:
                 if do_lane(w, entry, lane) != 0:
                     return 1

@@ -13,6 +13,7 @@ CONSTANTS: Final = {f"OP_{name.upper()}": i for i, name in enumerate(OPS)} | {
 
 SOURCE: Final = """
 def flushed(bits: u32) -> f32:
+    # The exponent of zeros and subnormal numbers is 0.
     if (bits >> 23) & 255 == 0:
         return as_f32(bits & 0x80000000)
     return as_f32(bits)
@@ -23,6 +24,8 @@ def added_half(a: u16, b: u16, brain: i1) -> u16:
         bits = as_u32(sum)
         if sum != sum:
             return 0x7FFF
+        # One less than a half, and the last bit that stays: a tie is rounded up only from an odd
+        # one.
         return u16((bits + 32767 + ((bits >> 16) & 1)) >> 16)
     total = f32(as_f16(a)) + f32(as_f16(b))
     if total != total:
