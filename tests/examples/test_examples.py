@@ -43,19 +43,29 @@ def load(name: str) -> ModuleType:
     return module
 
 
+def marks(name: str) -> Any:
+    """When LLVM's linker runs an example."""
+    return () if name in ("quickstart", "softmax", "tensor_core_matmul") else pytest.mark.nightly
+
+
 def refuse(*_: object) -> NoReturn:
     raise direct.Unlinkable("the other linker is asked")
 
 
-@pytest.mark.parametrize("linker", [lljit, direct], ids=["direct", "lljit"])
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(
+    ("name", "linker"),
+    [
+        *(pytest.param(each, lljit, id=f"{each}-direct") for each in EXAMPLES),
+        *(pytest.param(each, direct, id=f"{each}-lljit", marks=marks(each)) for each in EXAMPLES),
+    ],
+)
 def test_runs_and_agrees_with_its_reference(
     name: str,
     linker: ModuleType,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """By ferrule's linker alone, which knows all that its code has, and by LLVM's."""
+    """By ferrule's linker alone, which knows all that its code has, and by LLVM's, by day some."""
     monkeypatch.setenv("FERRULE_CACHE", "0")
     monkeypatch.setattr(linker, "link", refuse)
     load(name).main()

@@ -1,11 +1,12 @@
 """Assembles the kernels of the tests: a pytest plugin, loaded by `tests/conftest.py`.
 
-Every program that a test compiles for the CPU through the language is kept.  When the last test of
-a process is done, their kernels become PTX for the oldest of `ptxas.ARCHS`, in a process of their
-own (LLVM ends the process where it finds no instruction), and ptxas assembles all of it for the
-oldest and the newest, at night for each; every tenth program becomes PTX for each of the others as
-well.  What is refused is an error at the end of the last test and names the tests that it comes
-from.  The terminal says what was done, and why programs were left out.
+Programs that tests compile for the CPU through the language are kept, by day the first
+`OF_A_TEST` of each test, with whatever parameters, at night all.  When the last test of a process
+is done, their kernels become PTX for the oldest of `ptxas.ARCHS`, in a process of their own (LLVM
+ends the process where it finds no instruction), and ptxas assembles all of it for the oldest and
+the newest, at night for each; every tenth program becomes PTX for each of the others as well.
+What is refused is an error at the end of the last test and names the tests that it comes from.
+The terminal says what was done, and why programs were left out.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import ptxas
 import pytest
@@ -27,6 +28,9 @@ from nightly import is_nightly
 
 SAMPLE = 10
 """Every so many programs are compiled for every architecture."""
+
+OF_A_TEST = 4
+"""So many programs of a test are kept by day: with other parameters it has similar ones."""
 
 WITHOUT_KERNELS = ("emulator", "layouts", "project", "specs")
 """Folders of tests that compile nothing."""
@@ -45,16 +49,27 @@ a multiplication and an addition that do not say how they round."""
 class Collector:
     """The programs of one process: the test that each comes from first, by the kernels' text."""
 
+    entry: ClassVar[str] = "define ptx_kernel"
+    """With what a kernel begins in a text."""
+
     tests: dict[str, str] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
     kernels: int = 0
+    of_tests: Counter[str] = field(default_factory=Counter)
+    """How many programs of a test function are kept."""
 
     def add(self, program: Any) -> None:
         """Keeps the kernels of a program, as LLVM's text for the oldest architecture."""
+        test = os.environ.get("PYTEST_CURRENT_TEST", "?")
+        function = test.partition("[")[0].partition(" ")[0]
+        if self.of_tests[function] >= OF_A_TEST and not is_nightly():
+            self.left_out["its test has others, which are enough by day"] += 1
+            return
         text = self.text(program, ptxas.ARCHS[0])
-        if text is not None:
-            self.kernels += text.count("define ptx_kernel")
-            self.tests.setdefault(text, os.environ.get("PYTEST_CURRENT_TEST", "?"))
+        if text is not None and text not in self.tests:
+            self.kernels += text.count(self.entry)
+            self.of_tests[function] += 1
+            self.tests[text] = test
 
     def text(self, program: Any, arch: str) -> str | None:
         """The kernels as LLVM's text, with neutral names; None where there are none for a GPU."""

@@ -23,10 +23,9 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, ClassVar
 
 import ptx_collector
-import ptxas
 import pytest
 
 OTHERS = {
@@ -203,16 +202,11 @@ class SecondPipeline:
 class Kernels(ptx_collector.Collector):
     """The kernels of programs as MLIR's text, which MLIR makes PTX of."""
 
+    entry: ClassVar[str] = "gpu.func @"
+
     def __init__(self, forking: Forking) -> None:
         super().__init__()
         self.forking = forking
-
-    def add(self, program: Any) -> None:
-        """Keeps the kernels of a program, as MLIR's text for the oldest architecture."""
-        text = self.text(program, ptxas.ARCHS[0])
-        if text is not None:
-            self.kernels += text.count("gpu.func @")
-            self.tests.setdefault(text, os.environ.get("PYTEST_CURRENT_TEST", "?"))
 
     def module(self, program: Any, arch: str, entries: dict[str, tuple[Any, ...]]) -> str:
         from ferrule.compiler.cuda import archs
