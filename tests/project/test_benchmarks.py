@@ -30,7 +30,7 @@ BENCHMARKS = (
     "sizes",
     "threads",
 )
-LONG = {"cold_start", "cooperative", "many"}
+LONG = {"cold_start", "cooperative", "many", "results"}
 """They start many processes, or compile much, even when they are only tried."""
 WITH_TORCH = {"call_overhead", "results"}
 """They measure what PyTorch does even when they are only tried."""
@@ -38,6 +38,7 @@ WITH_TORCH = {"call_overhead", "results"}
 VERDICTS = {"met", "missed", "not measured"}
 
 
+@pytest.mark.nightly
 @pytest.mark.needs_torch
 def test_operators_of_torch_are_measured(tmp_path: Path) -> None:
     content = quick_run("torch_ops", tmp_path / "torch_ops.json", torch=True)
@@ -70,6 +71,7 @@ def test_runs_and_writes_its_figures(root: Path, tmp_path: Path, name: str) -> N
         require_every_stage(content)
 
 
+@pytest.mark.nightly
 @pytest.mark.needs_cc
 def test_kernels_are_measured_beside_numba_and_c(tmp_path: Path) -> None:
     pytest.importorskip("numba", reason="Numba is not installed")
