@@ -11,6 +11,7 @@ import sys
 import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
+from functools import lru_cache
 from importlib.machinery import BYTECODE_SUFFIXES, SOURCE_SUFFIXES
 from typing import Any, Final
 
@@ -130,12 +131,11 @@ def _read_lambda(function: types.FunctionType) -> Source:
     place = _place(function, lines[first_line - 1 :], first_line)
     check_unedited(function, place, lines)
     try:
-        tree = ast.parse("".join(lines))
+        every = _lambdas("".join(lines))
     except SyntaxError:
         raise _no_source(function) from None
     except (RecursionError, MemoryError):
         raise too_deep(place) from None
-    every = (node for node in ast.walk(tree) if isinstance(node, ast.Lambda))
     found = [node for node in every if node.lineno == first_line and _may_be(node, function)]
     if len({ast.dump(node) for node in found}) != 1:  # of equal ones it may be any
         wanted = "one lambda in a line" if found else "a lambda as it stands in its file"
@@ -156,6 +156,13 @@ def _read_lambda(function: types.FunctionType) -> Source:
         tuple(line.rstrip("\r\n") for line in lines[first_line - 1 : found[0].end_lineno]),
         first_line,
     )
+
+
+@lru_cache(maxsize=4)
+def _lambdas(text: str) -> tuple[ast.Lambda, ...]:
+    """All lambdas of a file, which a program asks for one after the other: to parse the file takes
+    longer than to compile one."""
+    return tuple(node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Lambda))
 
 
 def _may_be(node: ast.Lambda, function: types.FunctionType) -> bool:
