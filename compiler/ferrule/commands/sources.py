@@ -65,6 +65,7 @@ def _imported(name: str, path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except KeyboardInterrupt:
         raise
+    # The file may call sys.exit() too.
     except BaseException as error:
         del sys.modules[name]
         raise Failure(

@@ -287,6 +287,7 @@ def resolver(public: str) -> Callable[[str], Any]:
             found = find(public, name)
         except AttributeError as error:
             _raise(error, sys._getframe(1))
+        # From the second look-up on Python finds it without this function.
         setattr(sys.modules[own], name, found)
         return found
 

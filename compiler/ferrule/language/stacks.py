@@ -71,6 +71,7 @@ def _elsewhere(compute: Callable[[], T]) -> T:
     def run() -> None:
         try:
             done.append(context.run(compute))
+        # Whatever it is: the thread that waits raises it.
         except BaseException as error:
             raised.append(error)
 

@@ -68,6 +68,7 @@ class _Collector:
     def _restore(self) -> None:
         if self._before is None or len(self._running):
             return
+        # Somebody else may have set another one meanwhile, which stays.
         if gc.get_threshold()[0] == MORE:
             gc.set_threshold(self._before)
         self._before = None

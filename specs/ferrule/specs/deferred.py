@@ -382,6 +382,7 @@ def names_of(
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(imported(homes[name]), name)
+        # From the second look-up on Python finds it without this function.
         setattr(sys.modules[package], name, value)
         return value
 

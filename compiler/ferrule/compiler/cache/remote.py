@@ -110,6 +110,7 @@ class _Writer:
     def __init__(self) -> None:
         self._queue: Queue[tuple[Remote, str, bytes]] = Queue(_WAITING)
         threading.Thread(target=self._run, name=THREAD, daemon=True).start()
+        # The thread is a daemon, so that what waits would be lost.
         atexit.register(self.flush)
 
     def put(self, remote: Remote, path: str, data: bytes) -> None:

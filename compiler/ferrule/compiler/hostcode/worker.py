@@ -60,6 +60,8 @@ class Worker:
             self._printed.seek(0)
             self._printed.truncate()
             said = self._exchange(b"%d\n" % len(request) + request)
+        # Ctrl-C may come when half of the answer is read: the next request would get the other
+        # half.
         except BaseException:
             self.close(kill=True)
             raise
@@ -121,6 +123,7 @@ class Workers:
     _idle: list[Worker] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        # Two processes must not talk to one worker.
         os.register_at_fork(after_in_child=self._idle.clear)
         atexit.register(self._end)
 

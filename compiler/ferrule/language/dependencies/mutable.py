@@ -167,6 +167,7 @@ class Search:
             read = functools.partial(_named, stored)
             self._note(function.__globals__, ", ".join(stored), read)
         found = [(n, function.__globals__[n]) for n in names if n in function.__globals__]
+        # The list grows in the loop.
         for name, module in list(found):
             if isinstance(module, types.ModuleType) and not is_library(module):
                 inner = vars(module)

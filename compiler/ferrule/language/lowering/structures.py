@@ -72,6 +72,7 @@ def rebuild(template: Any, items: Iterable[Any]) -> Any:
     if isinstance(template, ThreadSlice):
         return replace(template, thread=next(iter(items)))
     if isinstance(template, tuple):
+        # The constructor of a named tuple takes its fields one by one, and may be the user's.
         return tuple.__new__(type(template), tuple(items))
     if is_value_object(template):
         return fill(type(template), zip(vars(template), items, strict=True))

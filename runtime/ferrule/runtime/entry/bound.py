@@ -138,6 +138,7 @@ class _MethodDef(ctypes.Structure):
     ]
 
 
+# PYFUNCTYPE, because PyCFunction_NewEx needs the GIL.
 _new_function: Final = ctypes.PYFUNCTYPE(
     ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
 )(("PyCFunction_NewEx", ctypes.pythonapi))

@@ -25,6 +25,7 @@ _OWN_WAY: Final = (
 )
 _KNOWN: Final = frozenset({"torch", "cupy", "jax", "jaxlib", "tvm_ffi"})
 
+# PYFUNCTYPE, because these functions need the GIL.
 _is_capsule: Final = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_IsValid", ctypes.pythonapi)
 )

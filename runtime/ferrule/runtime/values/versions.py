@@ -53,6 +53,7 @@ def version_words() -> VersionWords | None:
 
 def count_write(tensor: Any) -> None:
     """Count a write of a torch tensor; nothing for one without a version, as in inference mode."""
+    # It is there, since one of its tensors is.
     torch = sys.modules["torch"]
     if not tensor.is_inference():
         torch.autograd.graph.increment_version(tensor)

@@ -63,6 +63,7 @@ class _Managed(ctypes.Structure):
     _fields_ = [("dl", _DLTensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
 
 
+# PYFUNCTYPE, because PyCapsule_New needs the GIL.
 _new_capsule: Final = ctypes.PYFUNCTYPE(
     ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p
 )(("PyCapsule_New", ctypes.pythonapi))

@@ -156,6 +156,7 @@ def register(plan: Plan, kernel: Kernel, fake: Callable[..., Any], schema: str) 
             torch.library.register_torch_dispatch(
                 plan.name, mode.FunctionalTensorMode, traced_writes(plan), lib=library
             )
+    # After Ctrl-C too: half an operator would keep the name.
     except BaseException:
         made.remove()
         raise

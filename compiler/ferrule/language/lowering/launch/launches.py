@@ -311,6 +311,8 @@ def lower_kernel(low: Lowering, call: KernelCall, node: ast.Call) -> ops.Functio
                 return TensorMapView(params[-1], value.name, value.boxes)
             case tuple():
                 items = [parameter(f"{name}_{i}", v, has_sizes) for i, v in enumerate(value)]
+                # The constructor of a named tuple takes its fields one by one, and may be the
+                # user's.
                 return tuple.__new__(type(value), items)
             case list():
                 return [parameter(f"{name}_{i}", v, has_sizes) for i, v in enumerate(value)]

@@ -83,6 +83,7 @@ def _of_class(low: Lowering, cls: type, what: str, node: ast.AST) -> Any:
             )
         items.append(_with_complex(of_elements(low, hint, what, node)))
     if issubclass(cls, tuple):
+        # The constructor of a named tuple takes its fields one by one, and may be the user's.
         return tuple.__new__(cls, items)
     return structures.fill(cls, zip(_fields(cls), items, strict=True))
 

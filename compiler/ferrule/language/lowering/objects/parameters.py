@@ -118,6 +118,7 @@ def rebuild(cls: type | None, names: list[str], values: list[Any]) -> Any:
     if cls is None:
         return tuple(values)
     if issubclass(cls, tuple):
+        # The constructor of a named tuple takes its fields one by one, and may be the user's.
         return tuple.__new__(cls, values)
     instance = object.__new__(cls)
     given = dict(zip(names, values, strict=True))
