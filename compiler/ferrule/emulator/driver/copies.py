@@ -22,6 +22,7 @@ from ferrule.specs.deferred import dataclass
 exports: Final = Exports()
 
 _CHUNK: Final = 1 << 16
+# `CUmemorytype` of cuda.h.
 _HOST, _DEVICE, _ARRAY, _UNIFIED = 1, 2, 3, 4
 
 Step = Callable[[], None]
@@ -105,6 +106,7 @@ class _End:
     is_device: bool
 
 
+# CUDA_MEMCPY2D and CUDA_MEMCPY3D of cuda.h; 4 bytes of padding follow the type of memory.
 _RECTANGLE: Final = struct.Struct("<QQI4xQQQQQQI4xQQQQQQ")
 BOX: Final = struct.Struct("<QQQQI4xQQQQQQQQQQI4xQQQQQQQQQ")
 
@@ -186,6 +188,7 @@ def copy_box(driver: Driver, parameters: int) -> None:
 
 @exports("cuMemcpy3DAsync_v2", "op")
 def copy_box_async(driver: Driver, parameters: int, stream: int) -> None:
+    # A copy: the program's struct may be gone when somebody asks what the node does.
     given = ctypes.string_at(parameters, BOX.size)
     step = box_at(driver, parameters)
     submit(driver, stream, NodeKind.MEMCPY, step, Parameters(struct=given))

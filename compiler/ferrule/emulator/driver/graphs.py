@@ -22,6 +22,8 @@ exports: Final = Exports()
 _KERNEL: Final = struct.Struct("<Q7I4xQQ")
 """CUDA_KERNEL_NODE_PARAMS; the later form has a CUkernel and a context behind it."""
 _LATER: Final = struct.Struct("<QQ")
+# Of cuda.h: CUDA_MEMSET_NODE_PARAMS, CUDA_HOST_NODE_PARAMS, CUDA_GRAPH_INSTANTIATE_PARAMS, and
+# CUgraphExecUpdateResultInfo.
 _FILL: Final = struct.Struct("<QQIIQQ")
 _HOST: Final = struct.Struct("<QQ")
 _WITH_PARAMETERS: Final = struct.Struct("<QQQi")
@@ -149,6 +151,7 @@ def add_host(driver: Driver, out: int, graph: int, needs: int, count: int, param
 
 @exports("cuGraphAddChildGraphNode", "oppzp", Needs.INIT)
 def add_child(driver: Driver, out: int, graph: int, needs: int, count: int, child: int) -> None:
+    # The child as it is now: later changes of it are not seen (cuda.h: it is cloned).
     steps = [node.run for node in _graph(driver, child).ordered()]
 
     def run() -> None:
@@ -193,6 +196,7 @@ def kernel_parameters(driver: Driver, handle: int, out: int) -> None:
     start = ctypes.addressof(data)
     places = [start + each.offset for each in launch.function.kernel.parameters]
     pointers = (ctypes.c_uint64 * max(1, len(places)))(*places)
+    # The program gets their addresses: they stay until the next such question.
     node.graph.told = data, pointers
     sizes = *launch.grid, *launch.block, launch.shared
     fields = launch.function.handle, *sizes, ctypes.addressof(pointers), 0
@@ -328,6 +332,7 @@ def instantiate_with_log(
 def instantiate_with(driver: Driver, out: int, graph: int, parameters: int) -> None:
     flags, stream, _, _ = unpacked(_WITH_PARAMETERS, parameters)
     put_word(out, _instantiated(driver, graph, flags))
+    # `hErrNode_out`, and CUDA_GRAPH_INSTANTIATE_SUCCESS in `result_out`.
     put_bytes(parameters + 16, struct.pack("<Qi", 0, 0))
 
 

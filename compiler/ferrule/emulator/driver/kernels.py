@@ -88,6 +88,7 @@ def _value(driver: Driver, function: Function, wanted: int) -> int:
         return function.attributes[wanted]
     if wanted == DYNAMIC_SHARED:
         return dynamic_shared(function)
+    # CU_SHAREDMEM_CARVEOUT_DEFAULT.
     if wanted == CARVEOUT:
         return -1
     if wanted in (WIDTH, HEIGHT, DEPTH):
@@ -196,6 +197,7 @@ def max_blocks(driver: Driver, out: int, handle: int, threads: int, dynamic: int
 def max_blocks_with(
     driver: Driver, out: int, handle: int, threads: int, dynamic: int, flags: int
 ) -> None:
+    # CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE is 1; nothing is cached here.
     if flags not in (0, 1):
         raise DriverError(Result.INVALID_VALUE, f"no flags {flags}")
     max_blocks(driver, out, handle, threads, dynamic)

@@ -40,6 +40,7 @@ CONFIG: Final = struct.Struct("<7I4xQQI")
 _COOPERATIVE, _PROGRAMMATIC_EVENT, _COMPLETION_EVENT = 2, 7, 12
 _IGNORED: Final = frozenset({0, 1, 3, 5, 6, 8, 9, 10, 14, 16})
 """Attributes that say how fast or in which order, which is nothing here."""
+# CU_LAUNCH_PARAM_END, CU_LAUNCH_PARAM_BUFFER_POINTER and CU_LAUNCH_PARAM_BUFFER_SIZE of cuda.h.
 _EXTRA_END, _EXTRA_BUFFER, _EXTRA_SIZE = 0, 1, 2
 
 _FAULTS: Final = {
@@ -177,6 +178,7 @@ def _check_cluster(driver: Driver, launch: Launch) -> None:
 def _check_cooperative(driver: Driver, launch: Launch) -> None:
     (x, y, z), (i, j, k) = launch.grid, launch.block
     fit = blocks_on_processor(driver, launch.function, i * j * k, launch.shared)
+    # CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT.
     most = fit * driver.devices[launch.function.device].attributes[16]
     if x * y * z > most:
         raise DriverError(

@@ -36,6 +36,7 @@ _HOW: Final = (
 )
 _TARGET: Final = re.compile(r"^\s*\.target\s+sm_(\d+)([af]?)", re.MULTILINE)
 _VERSION: Final = re.compile(r"^\s*\.version\s+(\d+)\.(\d+)", re.MULTILINE)
+# `CUjit_option` of cuda.h.
 _ERROR_LOG, _ERROR_LOG_SIZE, _INFO_LOG_SIZE = 5, 6, 4
 
 
@@ -121,6 +122,7 @@ def _load(driver: Driver, text: str) -> Any:
     except (DriverError, MemoryError):
         raise
     except Exception as error:
+        # Only a PtxError, which names a line, is a mistake of the program.
         if not hasattr(error, "line"):
             raise
         raise DriverError(Result.INVALID_PTX, str(error)) from None
@@ -151,6 +153,8 @@ def check_text(driver: Driver, text: str) -> None:
     found = _TARGET.search(text)
     if found is None:
         raise DriverError(Result.INVALID_PTX, "the PTX has no .target")
+    # PTX ISA, .target: without a letter it is for all newer ones too, with `a` for this one alone,
+    # with `f` for newer ones of its family.
     have, wanted = compute_capability(driver.arch), divmod(int(found[1]), 10)
     fits = {"": wanted <= have, "a": wanted == have, "f": wanted[0] == have[0] and wanted <= have}
     if not fits[found[2]]:
@@ -234,6 +238,8 @@ def file_at(path: int) -> ctypes.Array[ctypes.c_char]:
     name = get_text(path) if path else ""
     try:
         with open(name, "rb") as file:
+            # A text ends with a zero, and `_image` looks at the first four bytes, also of an empty
+            # file.
             return ctypes.create_string_buffer(file.read() + b"\0" * 4)
     except OSError as error:
         raise DriverError(Result.FILE_NOT_FOUND, f"{name}: {error.strerror}") from None

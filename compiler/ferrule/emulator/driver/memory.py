@@ -51,6 +51,7 @@ def allocate_pitch(
 @exports("cuMemAllocManaged", "ozu", Needs.NO_CAPTURE)
 def allocate_managed(driver: Driver, out: int, size: int, flags: int) -> None:
     _check_size(size)
+    # CU_MEM_ATTACH_GLOBAL and CU_MEM_ATTACH_HOST of cuda.h.
     if flags not in (1, 2):
         raise DriverError(Result.INVALID_VALUE, f"no managed memory has the flags {flags}")
     put_word(out, driver.allocate(size, Kind.MANAGED, driver.current(), flags))
@@ -108,6 +109,7 @@ def allocate_host_with(driver: Driver, out: int, size: int, flags: int) -> None:
     if flags & ~_HOST_FLAGS:
         raise DriverError(Result.INVALID_VALUE, f"no memory of the host has the flags {flags:#x}")
     kind, context = Kind.HOST, driver.current()
+    # With one address space for all, memory of the host is always mapped.
     put_word(out, driver.allocate(size, kind, context, flags | _DEVICE_MAP))
 
 

@@ -20,6 +20,7 @@ _FLAGS: Final = (1, 2, 3)
 _THRESHOLD: Final = 4
 _RESERVED, _RESERVED_HIGH, _USED, _USED_HIGH = 5, 6, 7, 8
 _PROPERTIES: Final = struct.Struct("<iiii")
+# CU_MEM_ALLOCATION_TYPE_PINNED and CU_MEM_LOCATION_TYPE_DEVICE of cuda.h.
 _PINNED, _ON_DEVICE = 1, 1
 
 

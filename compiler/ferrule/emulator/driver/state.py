@@ -94,6 +94,7 @@ class Driver:
         self._numbers: Final = itertools.count(1)
         self._said: Final[dict[int, _Text]] = {}
         self._constants: Final[dict[str, _Text]] = {}
+        # A program may still look at the text of an error before the last one.
         self._texts: Final[deque[_Text]] = deque(maxlen=1024)
 
     @cached_property
@@ -142,6 +143,7 @@ class Driver:
         found = [
             each
             for each in self.captures.values()
+            # A global capture is disturbed by every thread, one of mode thread-local by its own.
             if each.mode == 0 or (each.mode == 1 and each.thread is mine)
         ]
         if mine.capture_mode == 1:

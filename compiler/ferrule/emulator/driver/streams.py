@@ -21,8 +21,10 @@ from ferrule.specs.deferred import dataclass
 
 exports: Final = Exports()
 
+# CU_STREAM_LEGACY and CU_STREAM_PER_THREAD of cuda.h, handles for which no stream is made.
 LEGACY, PER_THREAD = 1, 2
 NON_BLOCKING: Final = 1
+# Lower numbers are higher priorities, and 0 is the lowest.
 _PRIORITIES: Final = range(-5, 1)
 # CU_EVENT_BLOCKING_SYNC, CU_EVENT_DISABLE_TIMING and CU_EVENT_INTERPROCESS of cuda.h: 1, 2 and 4.
 _EVENT_FLAGS: Final = 7
@@ -125,6 +127,7 @@ def create(driver: Driver, out: int, flags: int) -> None:
 def create_with_priority(driver: Driver, out: int, flags: int, priority: int) -> None:
     if flags not in (0, NON_BLOCKING):
         raise DriverError(Result.INVALID_VALUE, f"no stream has the flags {flags}")
+    # cuStreamCreateWithPriority takes the nearest priority that there is; it refuses none.
     nearest = min(max(priority, _PRIORITIES.start), _PRIORITIES.stop - 1)
     stream = Stream(driver.current(), flags, nearest)
     stream.handle = driver.new(stream, stream.context)
@@ -188,6 +191,7 @@ def get_device(driver: Driver, handle: int, out: int) -> None:
 
 @exports("cuStreamWaitEvent", "ppu")
 def wait_event(driver: Driver, handle: int, wanted: int, flags: int) -> None:
+    # CU_EVENT_WAIT_DEFAULT and CU_EVENT_WAIT_EXTERNAL.
     if flags not in (0, 1):
         raise DriverError(Result.INVALID_VALUE, f"no flags {flags}")
     stream, event = stream_of(driver, handle), driver.find(wanted, Event, "event")
@@ -204,6 +208,7 @@ def wait_event(driver: Driver, handle: int, wanted: int, flags: int) -> None:
     if mine is not None and mine is not event.capture:
         mine.invalid = event.capture.invalid = True
         raise DriverError(Result.STREAM_CAPTURE_MERGE, "the event is of another capture")
+    # A stream that waits for an event of a capture joins the capture.
     if mine is None:
         stream.capture, stream.last = event.capture, ()
         event.capture.streams.append(stream)
@@ -246,6 +251,7 @@ def copy_attributes(driver: Driver, to: int, source: int) -> None:
 @exports("cuThreadExchangeStreamCaptureMode", "o", Needs.INIT)
 def exchange_mode(driver: Driver, place: int) -> None:
     thread, wanted = driver.thread, ctypes.c_int.from_address(place)
+    # `CUstreamCaptureMode`: global, of the thread, relaxed.
     if wanted.value not in (0, 1, 2):
         raise DriverError(Result.INVALID_VALUE, f"no mode {wanted.value}")
     thread.capture_mode, wanted.value = wanted.value, thread.capture_mode
@@ -294,6 +300,7 @@ def end_capture(driver: Driver, handle: int, out: int) -> None:
     if capture.origin is not stream:
         capture.invalid = True
         raise DriverError(Result.STREAM_CAPTURE_UNMATCHED, "the capture began in another stream")
+    # Only CU_STREAM_CAPTURE_MODE_RELAXED lets another thread end the capture.
     if capture.mode != 2 and capture.thread is not driver.thread:
         raise DriverError(Result.STREAM_CAPTURE_WRONG_THREAD)
     joined = _joined(capture)
@@ -378,6 +385,7 @@ def _tell_capture(driver: Driver, handle: int, places: tuple[int, ...]) -> None:
         put_word(edges, 0)
     if needs:
         handles = [node.handle for node in stream.last]
+        # The program gets its address: it stays until the next such question.
         capture.graph.told = (ctypes.c_uint64 * max(1, len(handles)))(*handles)
         put_word(needs, ctypes.addressof(capture.graph.told))
     if count:
@@ -418,6 +426,7 @@ def record(driver: Driver, wanted: int, handle: int) -> None:
 
 @exports("cuEventRecordWithFlags", "ppu")
 def record_with(driver: Driver, wanted: int, handle: int, flags: int) -> None:
+    # CU_EVENT_RECORD_DEFAULT and CU_EVENT_RECORD_EXTERNAL.
     if flags not in (0, 1):
         raise DriverError(Result.INVALID_VALUE, f"no flags {flags}")
     capture = capture_of(driver, handle) if flags else None
@@ -449,4 +458,5 @@ def elapsed(driver: Driver, out: int, start: int, stop: int) -> None:
     first, last = (each.time for each in events)
     if first is None or last is None:
         raise DriverError(Result.INVALID_HANDLE, "an event was not recorded")
+    # In milliseconds.
     put_float(out, (last - first) * 1000)
