@@ -106,6 +106,16 @@ import sys, types
 sys.modules["cutlass"] = types.ModuleType("cutlass")
 import ferrule.as_cutlass
 """
+STARS = """
+import ferrule.as_cutlass
+from cutlass import *
+import cutlass
+assert range is cutlass.range and Int32 is cutlass.Int32 and cute.jit and "compile" not in dir()
+from cutlass.cute import *
+from cutlass.cute.arch import *
+from cutlass.cute.typing import *
+assert kernel and compile and thread_idx and nvgpu and Float16 is cutlass.Float16
+"""
 NEVER = """
 import sys
 import ferrule as fe
@@ -130,6 +140,11 @@ def run(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
 def test_a_program_for_cute_dsl(tmp_path: Path) -> None:
     done = run(PROGRAM, tmp_path)
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
+def test_stars_bring_the_names_of_cute_dsl(tmp_path: Path) -> None:
+    done = run(STARS, tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 def test_it_refuses_beside_the_real_package(tmp_path: Path) -> None:

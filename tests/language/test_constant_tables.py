@@ -51,6 +51,7 @@ def reads_all(o):
         total += max(row) - sum(row)
         total += point.at * point.weight + n * w + sum(k * v for k, v in enumerate(row))
         total += WIDE[i % 4, at] + WIDE[i % 4][2] + HALVES[-1] + row[-1]
+        total += WIDE[fe.Int32(3), at] + MATRIX[fe.Int64(-1)][at]
         if flag and FLAGS[at]:
             total += HOLDS["inner"][i % 2][at]
         o[i] = total

@@ -281,6 +281,8 @@ def resolver(public: str) -> Callable[[str], Any]:
     own = MODULES[public]
 
     def get(name: str) -> Any:
+        if name == "__all__":
+            return _starred(public)
         if name.startswith("__"):
             raise AttributeError(f"module {own!r} has no attribute {name!r}")
         try:
@@ -292,6 +294,24 @@ def resolver(public: str) -> Callable[[str], Any]:
         return found
 
     return get
+
+
+_TYPES: Final = (
+    *("Boolean", "Int4", "Int8", "Int16", "Int32", "Int64", "Int128"),
+    *("Uint8", "Uint16", "Uint32", "Uint64", "Uint128", "Float16", "BFloat16"),
+    *("TFloat32", "Float32", "Float64", "Float8E4M3FN", "Float8E5M2", "Float8E8M0FNU"),
+    *("Float4E2M1FN", "Float6E2M3FN", "Float6E3M2FN", "Numeric", "Integer", "Float"),
+    *("Constexpr", "Layout", "Pointer", "Tensor", "AddressSpace", "sym_int", "sym_int32"),
+    "sym_int64",
+)
+"""The names of `cutlass.cute.typing`, which has no list of its own."""
+
+
+def _starred(public: str) -> list[str]:
+    """What `from module import *` brings: the names of CuTe DSL's module that ferrule has."""
+    own = importlib.import_module(MODULES[public])
+    theirs = _known(public) or (_TYPES if public == "cutlass.cute.typing" else vars(own))
+    return sorted(name for name in theirs if not name.startswith("_") and hasattr(own, name))
 
 
 def _raise(error: AttributeError, frame: FrameType) -> NoReturn:

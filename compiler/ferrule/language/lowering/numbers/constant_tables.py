@@ -81,7 +81,8 @@ def items(low: Lowering, table: ConstantTable, node: ast.AST) -> list[Any]:
 
 def _index(low: Lowering, table: ConstantTable, axis: int, index: Any, node: ast.AST) -> ops.Value:
     """An index along a dim; a known one may count from the end, as in Python."""
-    known, size = coercion.plain(index), table.shape[axis]
+    typed = isinstance(index, Numeric) and type(index).is_integer
+    known, size = coercion.plain(index.value if typed else index), table.shape[axis]
     if isinstance(known, int) and not isinstance(known, bool):
         if not -size <= known < size:
             low.fail(node, f"index {known} of {table.name} is asked for, but it has {size} items")
