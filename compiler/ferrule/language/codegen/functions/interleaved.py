@@ -110,6 +110,13 @@ class _Access:
             return True
         return self.size < abs(self.stride) <= FURTHEST * self.size
 
+    def may_be_grouped(self, other: _Access) -> bool:
+        """Whether LLVM may find that both have one base.
+
+        Two pointers can turn out to be parts of one tensor where functions become one.
+        """
+        return self.root == other.root or not (self.is_room or other.is_room)
+
     def may_overlap(self, other: _Access) -> bool:
         """Whether both may be of the same memory, in one iteration."""
         if self.root != other.root:
@@ -135,7 +142,7 @@ class _Order:
             self._is_broken_by(moved, to)
             for moved in grouped
             for to in grouped
-            if moved.root == to.root and moved.writes == to.writes
+            if moved.writes == to.writes and moved.may_be_grouped(to)
         )
 
     def _is_broken_by(self, moved: _Access, to: _Access) -> bool:
