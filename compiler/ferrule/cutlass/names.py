@@ -310,8 +310,14 @@ _TYPES: Final = (
 def _starred(public: str) -> list[str]:
     """What `from module import *` brings: the names of CuTe DSL's module that ferrule has."""
     own = importlib.import_module(MODULES[public])
-    theirs = _known(public) or (_TYPES if public == "cutlass.cute.typing" else vars(own))
+    theirs = _known(public) or (_TYPES if public == "cutlass.cute.typing" else _made_in(own))
     return sorted(name for name in theirs if not name.startswith("_") and hasattr(own, name))
+
+
+def _made_in(module: ModuleType) -> list[str]:
+    """The names of a module's own functions and classes, without those it imports."""
+    made = vars(module).items()
+    return [name for name, v in made if getattr(v, "__module__", None) == module.__name__]
 
 
 def _raise(error: AttributeError, frame: FrameType) -> NoReturn:
