@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nightly import is_nightly
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PICTURES = {"image/svg+xml", "text/html"}
+LONG = () if is_nightly() else ("ship_library",)
+"""It builds libraries by several compilers, for a third of the time of all."""
 
 
 def cells() -> tuple[Any, dict[str, range]]:
@@ -24,7 +27,7 @@ def cells() -> tuple[Any, dict[str, range]]:
     read, lacking = (runpy.run_path(str(DOCS / "cells.py"))[name] for name in ("read", "lacking"))
     every, places = [], {}
     for file in sorted(DOCS.glob("gallery/*.py")):
-        if file.stem == "plots" or lacking(file):
+        if file.stem in ("plots", *LONG) or lacking(file):
             continue
         every.append(nbformat.v4.new_code_cell("%reset -f"))
         found = [each for each in read(file.read_text("utf-8")).cells if each.cell_type == "code"]

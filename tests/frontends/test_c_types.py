@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,8 @@ from ferrule.compiler.conventions import (
 )
 from ferrule.compiler.conventions.arguments import Cast, PointerCast
 from ferrule.compiler.errors import CompileError
-from ferrule.frontends import c, layouts
+from ferrule.frontends import c, layouts, prototypes
+from ferrule.frontends.sources import Source
 from ferrule.specs import Data, Pointer, Scalar, Signature, String, Tensor
 
 pytestmark = pytest.mark.needs_cc
@@ -43,6 +45,30 @@ struct point { double x, y; };
 enum colour { RED, GREEN };
 typedef uint8_t byte;
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compilers_are_asked_once() -> Iterator[None]:
+    """What a compiler has answered it is not asked again: many tests have the same function."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in ((c, "_object"), (layouts, "_asked"), (prototypes, "_said")):
+            patch.setattr(module, name, remembered(getattr(module, name)))
+        yield
+
+
+def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, which keeps its answers by what it was given."""
+    kept: dict[str, Any] = {}
+
+    def asked(*given: Any) -> Any:
+        # What is shown of a source leaves its text out.
+        texts = [each.text for each in given if isinstance(each, Source)]
+        key = repr((given, texts, os.environ.get("CC")))
+        if key not in kept:
+            kept[key] = function(*given)
+        return kept[key]
+
+    return asked
 
 
 @pytest.fixture(params=["gcc", "clang"])
