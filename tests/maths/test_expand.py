@@ -169,6 +169,12 @@ def test_the_sign_of_a_nan_is_not_converted(dtype: DType) -> None:
     assert not [op for op in all_ops(expand_maths(program).host.body) if isinstance(op, ops.Cast)]
 
 
+def expanding(program: ops.Program, *, rests: bool, with_rests: bool) -> ops.Program:
+    """The pass as the CPU's stages call it, with rests of products or without."""
+    assert rests
+    return expand_maths(program, rests=with_rests)
+
+
 @pytest.mark.parametrize("name", SAME_BY_FMA)
 def test_an_fma_changes_no_bit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a 1021st of all floats; all of them take minutes."""
@@ -185,11 +191,12 @@ def test_an_fma_changes_no_bit(name: str, monkeypatch: pytest.MonkeyPatch) -> No
         kernel(a, b).launch(grid=fe.ceil_div(a.shape[0], 1024), block=1024)
 
     results = []
-    for fused in (False, True):
-        monkeypatch.setattr(mathlib, "expand_maths", partial(expand_maths, on_gpu=fused))
+    for rests, cpu in ((False, "native"), (True, "native"), (True, "baseline")):
+        monkeypatch.setattr(mathlib, "expand_maths", partial(expanding, with_rests=rests))
         out = np.zeros_like(numbers)
-        made = fe.compile(function, numbers, out, options="--target cpu --no-cache")
-        assert ("fma" in made.inspect_llvm()) == fused
+        how = f"--target cpu --no-cache --host-cpu {cpu}"
+        made = fe.compile(function, numbers, out, options=how)
+        assert ("@ferrule_rest_f32(" in made.inspect_llvm().replace('"', "")) == rests
         made(numbers, out)
-        results.append(np.where(np.isnan(out), 0, out))
-    assert results[0].tobytes() == results[1].tobytes()
+        results.append(np.where(np.isnan(out), 0, out).tobytes())
+    assert results[0] == results[1] == results[2]

@@ -384,7 +384,11 @@ def _is_huge(module: Any) -> bool:
     return any(sum(1 for _ in islice(b.instructions, _HUGE + 1)) > _HUGE for b in blocks)
 
 
-NATIVES: Final = {"ferrule_fma_f32": "llvm.fma.f32", "ferrule_fma_f64": "llvm.fma.f64"}
+NATIVES: Final = {
+    "ferrule_fma_f32": "llvm.fma.f32",
+    "ferrule_fma_f64": "llvm.fma.f64",
+    "ferrule_rest_f32": "llvm.fma.f32",
+}
 """The functions by name, and the equivalent LLVM intrinsic of each."""
 
 _TYPES: Final = {"f32": "float", "f64": "double"}

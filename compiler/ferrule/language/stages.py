@@ -170,7 +170,7 @@ def _for_cpu(program: Program) -> Program:
 
         program = shortened(program)
     # `separated` looks for functions of the maths library, and finds none once they are expanded.
-    return expand_maths(separated(program))
+    return expand_maths(separated(program), rests=True)
 
 
 def _has_extremes(function: IRFunction) -> bool:

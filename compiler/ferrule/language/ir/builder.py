@@ -197,10 +197,10 @@ class Builder:
         self.append(ir.Binary(result, op, lhs, rhs, flags=flags))
         return result
 
-    def fma(self, x: ir.Value, y: ir.Value, z: ir.Value) -> ir.Value:
-        """`x * y + z`, rounded once."""
+    def fma(self, x: ir.Value, y: ir.Value, z: ir.Value, *, rest: bool = False) -> ir.Value:
+        """`x * y + z`, rounded once; `rest`: see `ir.Fma`."""
         result = ir.Value(x.type, "fma")
-        self.append(ir.Fma(result, x, y, z))
+        self.append(ir.Fma(result, x, y, z, rest))
         return result
 
     def compare(self, op: ir.CompareOp, lhs: ir.Value, rhs: ir.Value) -> ir.Value:

@@ -22,20 +22,21 @@ __all__ = ["Keep", "expand_maths", "expand_narrow", "expand_op", "keep_none"]
 
 
 def expand_maths(
-    program: ops.Program, keep: Keep = keep_none, *, on_gpu: bool = False
+    program: ops.Program, keep: Keep = keep_none, *, on_gpu: bool = False, rests: bool = False
 ) -> ops.Program:
     """The program without ops of the library, except those of kernels that `keep` accepts.
 
     `on_gpu`: kernels may use Fma of float32, where it gives the same bits in fewer ops, and for
     functions marked `fmad` what else GPUs have.  An Fma of float32 or float64 remains: many targets
-    have it.  All values keep their identity.
+    have it.  `rests`: the target computes an Fma that is a `rest` in the best way that it has, and
+    host functions have them, too.  All values keep their identity.
     """
     functions = (program.host, *program.kernels)
     if not any(_is_of_library(op) for function in functions for op in function.facts.ops):
         return program
     from ferrule.language.mathlib.expand import expanded
 
-    return expanded(program, keep, on_gpu)
+    return expanded(program, keep, on_gpu=on_gpu, rests=rests)
 
 
 def expand_narrow(program: ops.Program) -> ops.Program:

@@ -20,6 +20,7 @@ from ferrule.language.mathlib import (
     inverse,
     logarithms,
     narrow,
+    pairs,
     powers,
     remainder,
     rounding,
@@ -30,14 +31,15 @@ from ferrule.language.mathlib.formulas import Num
 from ferrule.specs import DType, Float32
 
 
-def expanded(program: ops.Program, keep: Keep, on_gpu: bool) -> ops.Program:
+def expanded(program: ops.Program, keep: Keep, *, on_gpu: bool, rests: bool) -> ops.Program:
     """See `expand_maths` of the package."""
 
-    rule = partial(_expand, keep, on_gpu=on_gpu)
+    rule = partial(_expand, keep, on_gpu=on_gpu, rests=on_gpu or rests)
+    of_host = partial(_expand, keep_none, rests=rests)
     return replace(
         program,
         kernels=tuple(replace(k, body=rewrite(k.body, rule)) for k in program.kernels),
-        host=replace(program.host, body=rewrite(program.host.body, partial(_expand, keep_none))),
+        host=replace(program.host, body=rewrite(program.host.body, of_host)),
     )
 
 
@@ -73,18 +75,18 @@ def expansion(b: Builder, op: ops.Op) -> tuple[ops.Op, ...] | None:
     return None if region.ops == [op] else tuple(region.ops)
 
 
-def _formulas(op: ops.Op, on_gpu: bool) -> Formulas:
+def _formulas(op: ops.Op, on_gpu: bool, rests: bool) -> Formulas:
     """What the formula of an op may use."""
     if isinstance(op, (ops.Unary, ops.Binary)) and FMAD in op.flags:
         return Formulas(fma=True, contracts=True, on_gpu=on_gpu)
-    return Formulas(fma=on_gpu and isinstance(op, ops.Unary) and op.op in SAME_BY_FMA)
+    return Formulas(fma=rests and isinstance(op, ops.Unary) and op.op in SAME_BY_FMA)
 
 
-def _expand(keep: Keep, b: Builder, op: ops.Op, on_gpu: bool = False) -> None:
-    b.formulas = _formulas(op, on_gpu)
+def _expand(keep: Keep, b: Builder, op: ops.Op, on_gpu: bool = False, rests: bool = False) -> None:
+    b.formulas = _formulas(op, on_gpu, rests)
     match op:
         case _ if narrow.touches(op):
-            narrow.expand(keep, partial(_expand, keep, on_gpu=on_gpu), b, op)
+            narrow.expand(keep, partial(_expand, keep, on_gpu=on_gpu, rests=rests), b, op)
         case ops.Unary(result, "rsqrt", operand, fast=True) if not keep(op):
             _define(b, result, powers.fast_rsqrt, operand)
         case ops.Unary(result, name, operand) if name in UNARY and not keep(op):
@@ -114,6 +116,11 @@ def _define(
         b.append(ops.Cast(result, wide.value))
     else:
         b.append(ops.Bitcast(result, function(*numbers).value))
+
+
+def expand_rest(b: Builder, x: ops.Value, y: ops.Value) -> ops.Value:
+    """What the product of two float32s lacks after rounding, by simpler ops."""
+    return pairs.two_product(Num(b, x), Num(b, y)).lo.value
 
 
 def expand_fma(b: Builder, x: ops.Value, y: ops.Value, z: ops.Value) -> ops.Value:

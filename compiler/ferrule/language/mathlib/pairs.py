@@ -47,7 +47,8 @@ def two_product(a: Num, b: Num) -> Pair:
     formulas = a.b.formulas
     if formulas.contracts or (formulas.fma and a.dtype is Float32):
         p = a * b
-        return Pair(p, Num(a.b, a.b.fma(a.value, b.value, (-p).value)))
+        rest = not formulas.contracts
+        return Pair(p, Num(a.b, a.b.fma(a.value, b.value, (-p).value, rest=rest)))
     ah, bh = upper_half(a), upper_half(b)
     al, bl = a - ah, b - bh
     p = a * b

@@ -47,7 +47,7 @@ def computed(
             return arithmetic.flagged(made, op.flags)
         case ops.Fma(_, x, y, z):
             operands = [values[operand] for operand in (x, y, z)]
-            return fma(e, dtype, operands, inlined)
+            return fma(e, dtype, operands, inlined, rest=op.rest)
         case ops.Compare(_, name, lhs, rhs):
             return arithmetic.compare(e, name, dtype_of(lhs), values[lhs], values[rhs])
         case ops.Cast():
@@ -86,26 +86,30 @@ Inline = Callable[[ops.Region, dict[ops.Value, ir.Value]], ir.Value]
 """Emits a region's ops at the insertion point, and returns the value that it yields."""
 
 
-def fma(emitter: Emitter, dtype: DType, operands: list[ir.Value], emit: Inline) -> ir.Value:
-    """`x * y + z` of float32s or float64s, rounded once."""
+def fma(
+    emitter: Emitter, dtype: DType, operands: list[ir.Value], emit: Inline, *, rest: bool = False
+) -> ir.Value:
+    """`x * y + z` of float32s or float64s, rounded once; `rest`: see `ops.Fma`."""
     if str(emitter.module.triple).startswith("nvptx"):
         return intrinsic(emitter.builder, "llvm.fma", *operands)
     kind = operands[0].type
-    name = f"ferrule_fma_{kind.intrinsic_name}"
+    name = f"ferrule_{'rest' if rest else 'fma'}_{kind.intrinsic_name}"
     if name not in emitter.module.globals:
         attributes = ("alwaysinline", "nounwind")
         with emitter.define(
             name, kind, [kind] * 3, names="xyz", linkage="internal", attributes=attributes
         ) as function:
-            emitter.ret(_portable(dtype, function.args, emit))
+            emitter.ret(_portable(dtype, function.args, emit, rest=rest))
     return emitter.call(emitter.module.globals[name], operands)
 
 
-def _portable(dtype: DType, arguments: tuple[ir.Argument, ...], emit: Inline) -> ir.Value:
-    from ferrule.language.mathlib.expand import expand_fma
+def _portable(
+    dtype: DType, arguments: tuple[ir.Argument, ...], emit: Inline, *, rest: bool
+) -> ir.Value:
+    from ferrule.language.mathlib.expand import expand_fma, expand_rest
 
     parameters = [ops.Value(dtype, name) for name in "xyz"]
     b = Builder()
     with b.region() as region:
-        result = expand_fma(b, *parameters)
+        result = expand_rest(b, *parameters[:2]) if rest else expand_fma(b, *parameters)
     return emit(region.freeze(result), dict(zip(parameters, arguments, strict=True)))
