@@ -411,26 +411,6 @@ class Undefined(_Opaque):
     error: CompileError | None = None
 
 
-RunTime = (
-    Number
-    | ComplexNumber
-    | TensorView
-    | ConstantTable
-    | PointerView
-    | Fielded
-    | TensorMapView
-    | CoordinateView
-    | SwizzledView
-    | SwizzledPointer
-    | ThreadSlice
-    | Whole
-    | Vector
-    | KernelCall
-    | Handle
-    | Maybe
-    | OneOf
-    | Undefined
-)
 RUN_TIME: Final = (
     Number,
     ComplexNumber,

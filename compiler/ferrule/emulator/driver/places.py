@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from typing import Any, Final
+from typing import Any
 
 _I32, _U32, _U64, _F32 = ctypes.c_int32, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_float
-MOST_TEXT: Final = 1 << 26
-"""Bytes that are read of a text at most."""
 
 
 def put_int(address: int, value: int) -> None:

@@ -22,7 +22,6 @@ Compute = Callable[[Emitter, str, Sequence[str]], str]
 
 PAIRS = {"f16x2": "f16", "bf16x2": "bf16"}
 _HALF = r"f16|bf16"
-_PAIR = r"f16x2|bf16x2"
 
 
 def read_float(e: Emitter, operand: Operand, t: str) -> tuple[str, str]:

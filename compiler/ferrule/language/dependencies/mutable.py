@@ -50,7 +50,6 @@ _DESCRIPTORS: Final = (
     types.ClassMethodDescriptorType,
 )
 _SEQUENCES: Final = (list, tuple, deque)
-_SETS: Final = (set, frozenset)
 _SMALL: Final = 1 << 16
 _POINTER: Final = 8
 _FIELDS: Final = "__dataclass_fields__"

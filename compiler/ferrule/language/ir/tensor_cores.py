@@ -204,7 +204,6 @@ def are_factors(a: DType, b: DType, known: Mapping[DType, tuple[DType, ...]]) ->
 
 # ---- warpgroups ----
 
-WARPGROUP_SIZE: Final = 128
 WGMMA_ROWS: Final = 64
 """The rows of A and D."""
 DEPTH_BYTES: Final = 32

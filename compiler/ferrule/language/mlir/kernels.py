@@ -103,14 +103,6 @@ def function_name(kernel: ops.Function) -> str:
     return f'@"{symbol(kernel)}"'
 
 
-@dataclass(slots=True)
-class Opened:
-    """A function under construction: its text, and the names of its arguments."""
-
-    f: FunctionText
-    arguments: dict[str, str]
-
-
 def parameters(program: ops.Program, kernel: ops.Function) -> list[tuple[str, str]]:
     """Names and types of the parameters of a kernel's function, in order."""
     own = [(f"parameter{i}", interface_type(p.type)) for i, p in enumerate(kernel.params)]

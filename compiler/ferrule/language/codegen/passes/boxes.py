@@ -7,7 +7,6 @@ for the lowest one, two or three of them (PTX ISA, "Swizzling Modes").
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from ferrule.compiler.cuda.tilings import Interleave, OobFill, Swizzle, Tiling
@@ -133,9 +132,6 @@ def store_matrix(b: Builder, op: ops.StoreMatrix) -> None:
                 b.store(op.target, (b.constant(Int32, place),), value)
         is_mine = b.compare("eq", mine, b.constant(Int32, matrix))
         b.if_(is_mine, then.freeze(), ops.Region(), ())
-
-
-_Gather = Callable[[Builder, ops.StoreMatrix, int, ops.Value], list[ops.Value]]
 
 
 def _row(b: Builder, op: ops.StoreMatrix, matrix: int, row: ops.Value) -> list[ops.Value]:

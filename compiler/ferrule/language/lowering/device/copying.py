@@ -256,12 +256,6 @@ def _basic(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> None:
     autovec(low, source, target, None, node)
 
 
-def _basicguarded(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> None:
-    """`fe.basic_copy_if(pred, src, dst)`."""
-    pred, source, target = bound(low, "pred src dst", args, kwargs, node)
-    autovec(low, source, target, pred, node)
-
-
 def _basic_if(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> None:
     """`fe.basic_copy_if(pred, src, dst)`."""
     pred, source, target = bound(low, "pred src dst", args, kwargs, node)
