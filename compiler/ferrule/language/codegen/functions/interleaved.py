@@ -138,22 +138,28 @@ class _Order:
     def is_broken(self) -> bool:
         """Whether the groups that LLVM may form break the order of what may overlap."""
         grouped = [each for each in self.accesses if each.is_strided]
-        return any(
-            self._is_broken_by(moved, to)
-            for moved in grouped
+        return any(self._is_broken_by(moved, grouped) for moved in grouped)
+
+    def _is_broken_by(self, moved: _Access, grouped: Sequence[_Access]) -> bool:
+        """Whether an access moves past one that may overlap, to another of its group."""
+        # Most overlap none: a long iteration has too many triples to look at each.
+        kept = [
+            other
+            for other in self.accesses
+            if other is not moved and other.writes | moved.writes and other.may_overlap(moved)
+        ]
+        return bool(kept) and any(
+            other is not to and self._is_passed(moved, other, to)
             for to in grouped
-            if moved.writes == to.writes and moved.may_be_grouped(to)
+            if self._may_move_to(moved, to)
+            for other in kept
         )
 
-    def _is_broken_by(self, moved: _Access, to: _Access) -> bool:
-        """Whether an access moves past one that may overlap, to another of its group."""
+    def _may_move_to(self, moved: _Access, to: _Access) -> bool:
+        """Whether both may be in one group, and are not the same access that runs once."""
         if moved is to and not self._is_again(moved):
             return False
-        return any(
-            other.writes | moved.writes and self._is_passed(moved, other, to)
-            for other in self.accesses
-            if other is not moved and other is not to and other.may_overlap(moved)
-        )
+        return moved.writes == to.writes and moved.may_be_grouped(to)
 
     def _is_passed(self, moved: _Access, other: _Access, to: _Access) -> bool:
         """Whether `other` is between an access and where it moves."""
