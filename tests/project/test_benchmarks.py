@@ -32,6 +32,8 @@ BENCHMARKS = (
 )
 LONG = {"cold_start", "cooperative", "many", "results"}
 """They start many processes, or compile much, even when they are only tried."""
+AT_NIGHT = LONG | {"argument_kinds", "checked", "maths", "overloads", "sizes", "threads"}
+"""By day the others: these call public names alone, which other tests call."""
 WITH_TORCH = {"call_overhead", "results"}
 """They measure what PyTorch does even when they are only tried."""
 
@@ -57,7 +59,7 @@ def test_calls_in_jax_are_measured(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.nightly] * (name in LONG)) for name in BENCHMARKS],
+    [pytest.param(name, marks=[pytest.mark.nightly] * (name in AT_NIGHT)) for name in BENCHMARKS],
 )
 def test_runs_and_writes_its_figures(root: Path, tmp_path: Path, name: str) -> None:
     content = quick_run(name, tmp_path / "new" / f"{name}.json", torch=name in WITH_TORCH)
