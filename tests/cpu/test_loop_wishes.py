@@ -4,6 +4,8 @@ LLVM reorders a sum whose loop has a width of vectors, also one of which every i
 writes one element, in a fragment or a tensor, and whose bits travel as an integer.
 """
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -237,4 +239,48 @@ def test_llvm_says_nothing_of_checks_in_loops_of_threads(
     example = fe.make_fake_compact_tensor(fe.Float32, (fe.sym_int(),))
     fe.compile(host, example, options="--target cpu --enable-checks")(a)
     assert a.tolist() == [float(each) for each in range(63, -1, -1)]
+    assert capfd.readouterr().err == ""
+
+
+def keeps_the_last(x, a, i):
+    return a[i]
+
+
+def recurs(x, a, i):
+    return x * 3 + a[i]
+
+
+def turns(x, a, i):
+    return (x ^ a[i]) + 1
+
+
+def chooses(x, a, i):
+    return a[i] - x if a[i] > 2 else x
+
+
+def read_twice(x, a, i):
+    a[i] = x
+    return x + 1
+
+
+@pytest.mark.parametrize(
+    "body", [keeps_the_last, recurs, turns, chooses, read_twice], ids=lambda body: body.__name__
+)
+def test_llvm_says_nothing_of_widths_that_it_cannot_follow(
+    body: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    @fe.jit
+    def carried_by(a: fe.Tensor):
+        x = fe.Int32(1)
+        for i in fe.range(a.shape[0], vectorize=4):
+            x = body(x, a, i)
+        a[0] = x
+
+    compiled = fe.compile(carried_by, vector(fe.Int32), options="--target cpu --no-cache")
+    numbers = np.arange(1, 9, dtype=np.int32)
+    model, x = numbers.tolist(), 1
+    for i in range(8):
+        x = body(x, model, i)
+    compiled(numbers)
+    assert numbers.tolist() == [x, *model[1:]]
     assert capfd.readouterr().err == ""

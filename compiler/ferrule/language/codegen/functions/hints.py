@@ -10,8 +10,9 @@ run up to twice as fast, and memory-bound ones no slower.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 from typing import Final
 
 from llvmlite import ir
@@ -175,10 +176,12 @@ def possible(
     without hints is unrolled, because then the loop around it may be vectorised; so is, partially,
     a sum of floats in order that runs `alone`, not for many threads, because it is never
     vectorised; and a short loop in the `threads` of a GPU.  A vector width is dropped for a loop
-    that may reduce floats: LLVM takes it as permission to reorder them.
+    that may reduce floats: LLVM takes it as permission to reorder them.  So it is for one that LLVM
+    cannot vectorise, of which it would print a remark to standard error.
     """
     given = op.hints
-    if given is not None and given.vectorize not in (None, False) and orders.may_reduce(op):
+    wide = given is not None and given.vectorize not in (None, False)
+    if given is not None and wide and (orders.may_reduce(op) or not _may_be_vectors(op)):
         given = replace(given, vectorize=None) if given.unroll is not None else None
     wishes = given or ops.LoopHints()
     if wishes.unroll == 1:
@@ -195,6 +198,30 @@ def possible(
     if simple and (count is not None or wishes.unroll != "full"):
         return given
     return replace(wishes, unroll=None)
+
+
+def _may_be_vectors(op: ops.For) -> bool:
+    """Whether LLVM finds only what it knows in a loop: no other loop, no end but its own, and sums,
+    products and the like as carried values."""
+    inner = list(all_ops(op.body))
+    if any(
+        each.regions and not isinstance(each, ops.If) or "fails" in each.effects for each in inner
+    ):
+        return False
+    return all(map(partial(_is_reduced, inner), op.carried, op.body.yields))
+
+
+def _is_reduced(inner: Sequence[ops.Op], carried: ops.Value, after: ops.Value) -> bool:
+    """Whether a value is read once in an iteration, by the op that makes the next one of it."""
+    readers = [each for each in inner if carried in each.operands]
+    match readers:
+        case [ops.Binary(result, name)] if result is after:
+            return name in _REDUCTIONS and not any(after in each.operands for each in inner)
+    return False
+
+
+_REDUCTIONS: Final = ("add", "mul", "and", "or", "xor", "min", "max")
+"""What LLVM makes of the lanes of a vector at the end of a loop."""
 
 
 def is_short(op: ops.For, makers: Mapping[ops.Value, ops.Op]) -> bool:
