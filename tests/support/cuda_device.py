@@ -257,6 +257,14 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 
 @cache
+def stand_in() -> FakeCuda:
+    """The stand-in, outside of tests.  RuntimeError on a machine that has a real libcuda."""
+    found = _stand_in()
+    if found is None:
+        raise RuntimeError("this machine has a real libcuda.so.1")
+    return found
+
+
 def _stand_in() -> FakeCuda | None:
     if has_libcuda():
         return None

@@ -3,6 +3,7 @@
     make fuzz MINUTES=30
     PYTHONPATH=compiler:runtime:specs:tests/support python -m fuzz --minutes 30 --jobs 2
     … python -m fuzz --minutes 30 --campaign pipelines   (needs MLIR)
+    … python -m fuzz --minutes 30 --campaign recordings  (needs Triton and PyTorch)
     PYTHONPATH=compiler:runtime:specs:tests/support python -m fuzz replay fuzz-failures/*.json
 
 Prints the first seed, then what passed.  Cases that fail are saved, each in a file; the exit status
@@ -28,7 +29,8 @@ from typing import Any, Final
 from fuzz.campaigns import ASKED, SHARES, Failure, campaign
 
 SEEDS: Final = dict.fromkeys(
-    ("programs", "ptx", "constants", "cooperation", "neighbours", "files", "calls"), 100
+    ("programs", "ptx", "constants", "cooperation", "neighbours", "files", "calls", "recordings"),
+    100,
 )
 """How many seeds a child runs; the next one begins with fresh memory."""
 USUAL_SEEDS: Final = 20

@@ -48,7 +48,7 @@ SHARES: Final[Mapping[str, int]] = MappingProxyType(
     }
 )
 """All campaigns, and how much of the time each gets."""
-ASKED: Final[Mapping[str, int]] = MappingProxyType({"pipelines": 4})
+ASKED: Final[Mapping[str, int]] = MappingProxyType({"pipelines": 4, "recordings": 4})
 """Those that run only where they are asked for, since they need other packages."""
 
 

@@ -1,0 +1,218 @@
+"""Random host functions: a call of the compiled recordings launches what the host function does.
+
+Only where it is asked for, `--campaign recordings`: it needs Triton and PyTorch.  A call is right,
+or refused; what is launched is read from a stand-in of the driver, and compared with a recording of
+that very call: kernels, grids, numbers, and which memory each tensor is.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import tempfile
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+import ferrule as fe
+from fuzz.campaigns import Case, Failure
+
+UNIT: Final = "calls of recorded host functions"
+RECORDED: Final = 3
+CALLED: Final = 8
+REFUSED: Final = (ValueError, TypeError, fe.LaunchError)
+
+
+def run(seed: int) -> Iterator[int | Failure]:
+    """One host function: it is recorded, compiled with and without `general`, and called."""
+    case = drawn(seed)
+    counted, problem = outcome(case)
+    yield Failure(case, problem) if problem else counted
+
+
+def replay(case: Case) -> str | None:
+    """What a call launches otherwise."""
+    return outcome(case)[1]
+
+
+def drawn(seed: int) -> Case:
+    """The host function of a seed, and its arguments."""
+    from random_hosts import FORMS, arguments_of, host_of
+
+    rng = random.Random(seed)
+    rank = rng.choice((1, 2, 2, 3, 3, 4))
+    form = rng.choice((*FORMS, None, None))
+    recorded = [arguments_of(rng, rank, form) for _ in range(RECORDED)]
+    for each in recorded[1:]:
+        if rng.random() < 0.6:
+            each[2:] = recorded[0][2:]
+    called = [
+        *recorded,
+        *(arguments_of(rng, rank, rng.choice((form, None))) for _ in range(CALLED)),
+    ]
+    for each in called[RECORDED:]:
+        if rng.random() < 0.7:
+            each[2:] = rng.choice(recorded)[2:]
+    return {"source": host_of(rng, rank), "recorded": recorded, "called": called}
+
+
+def outcome(case: Case) -> tuple[int, str | None]:
+    """How many calls were right or refused, and what is wrong."""
+    host, counted = _host(case["source"]), 0
+    recordings = [_recorded(host, _values(each)) for each in case["recorded"]]
+    if not all(map(_is_whole, recordings)):
+        return 0, None
+    first, *others = recordings
+    for general in (False, True):
+        how: Any = {"target": "sm_90a", "specialize": [{}], "general": general}
+        try:
+            function = first.compile(*others, **how)
+        except (fe.CompileError, TypeError):
+            continue
+        for number, each in enumerate(case["called"]):
+            wrong = _call(host, function, _values(each), is_recorded=number < RECORDED)
+            if wrong is not None:
+                signature = function.signature.text()
+                said = f"general={general}, {each}:\n{wrong}\n{signature}\n{case['source']}"
+                return counted, said
+            counted += 1
+    return counted, None
+
+
+def _is_whole(recording: Any) -> bool:
+    return not isinstance(recording, Exception)
+
+
+def _host(source: str) -> Any:
+    import random_host_kernels
+    import torch
+    import triton
+
+    names: dict[str, Any] = {"torch": torch, "triton": triton, "math": math}
+    names |= {"kernels": random_host_kernels, "__name__": "random_host"}
+    exec(compile(source, "random_host.py", "exec"), names)
+    return names["host"]
+
+
+def _values(expressions: Sequence[str]) -> list[Any]:
+    import torch
+
+    return [eval(each, {"torch": torch}) for each in expressions]
+
+
+def _recorded(host: Any, arguments: Sequence[Any]) -> Any:
+    """A recording of a call, or the error of the host function."""
+    from ferrule.frontends import triton as frontend
+
+    _settle()
+    with frontend.recording() as launches:
+        try:
+            launches.call(host, *arguments)
+        except Exception as error:  # of the host function, whatever it is
+            return error
+    return launches
+
+
+@cache
+def _settle() -> None:
+    """Triton keeps what it compiles in a folder of these runs."""
+    from triton import knobs
+
+    knobs.cache.dir = str(Path(tempfile.gettempdir()) / "ferrule-fuzz-triton")
+
+
+@cache
+def _gpu() -> Any:
+    """The stand-in of the driver."""
+    from cuda_device import stand_in
+
+    return stand_in()
+
+
+def _call(host: Any, function: Any, arguments: list[Any], *, is_recorded: bool) -> str | None:
+    """What is wrong with one call; None where it is refused, or right."""
+    from host_memory import allocating
+
+    gpu = _gpu()
+    gpu.reset()
+    gpu.set_current(0, primary=True)
+    given = [_on_gpu(each) if hasattr(each, "stride") else each for each in arguments]
+    names = [*function.signature.arguments]
+    if len(names) != len(arguments):
+        return f"takes {len(names)} arguments"
+    with allocating() as memory:
+        try:
+            results = function(*(at if isinstance(at, int | float) else at[0] for at in given))
+        except REFUSED as error:
+            is_kept = isinstance(error, fe.LaunchError) or not is_recorded
+            return None if is_kept else f"a recorded call is refused: {error}"
+        wanted = _recorded(host, arguments)
+        if isinstance(wanted, Exception):
+            return f"is taken, and the host function raises {wanted!r}"
+        found = [each for each in gpu.launches() if each.kernel in ("moved", "summed")]
+        sizes = {at: len(buffer) for at, buffer in memory.live.items()}
+        return _compared(found, wanted, arguments, given, sizes) or _results(results, wanted)
+
+
+def _on_gpu(tensor: Any) -> tuple[Any, int]:
+    """The tensor on the stand-in, and its address."""
+    from cuda_device import forged
+
+    memory = np.zeros(tensor.untyped_storage().nbytes() // 4 + 1, np.float32)
+    given = as_strided(memory, tuple(tensor.shape), [4 * step for step in tensor.stride()])
+    return forged(given), memory.ctypes.data
+
+
+def _compared(
+    found: Sequence[Any], wanted: Any, arguments: Sequence[Any], given: Sequence[Any], sizes: Any
+) -> str | None:
+    """What launches differ in."""
+    places = {
+        each.untyped_storage().data_ptr(): at[1]
+        for each, at in zip(arguments, given, strict=True)
+        if hasattr(each, "stride") and each.numel()
+    }
+    expected = [each for each in wanted if all(size > 0 for size in each.grid)]
+    if len(found) != len(expected):
+        return f"{len(found)} launches instead of {len(expected)}"
+    for number, (one, other) in enumerate(zip(found, expected, strict=True)):
+        grid = (*map(int, other.grid), 1, 1)[:3]
+        if (one.kernel, one.grid) != (other.kernel.fn.__name__, grid):
+            return f"launch {number} is {one.kernel}{one.grid} instead of {grid}"
+        wrong = _parameters(one.parameters, other, places, sizes)
+        if wrong is not None:
+            return f"launch {number}: {wrong}"
+    return None
+
+
+def _parameters(
+    found: Sequence[bytes], wanted: Any, places: dict[int, int], sizes: dict[int, int]
+) -> str | None:
+    x, y, *numbers, factor = wanted.arguments
+    for name, bytes_, tensor in zip("xy", found, (x, y), strict=False):
+        at, storage = int.from_bytes(bytes_, "little"), tensor.untyped_storage()
+        if not tensor.numel():
+            continue
+        known = places.setdefault(storage.data_ptr(), at)
+        if at != known + 4 * tensor.storage_offset():
+            return f"{name} is other memory"
+        if at in sizes and sizes[at] < storage.nbytes():
+            return f"{name} has {sizes[at]} bytes instead of {storage.nbytes()}"
+    given = [int.from_bytes(each, "little", signed=True) for each in found[2:5]]
+    if given != [int(each) for each in numbers]:
+        return f"the numbers are {given} instead of {[int(each) for each in numbers]}"
+    told = np.frombuffer(found[5], np.float32)[0]
+    if told.tobytes() != np.float32(float(factor)).tobytes():
+        return f"the factor is {told} instead of {float(factor)}"
+    return None
+
+
+def _results(found: Any, wanted: Any) -> str | None:
+    several = found if isinstance(found, tuple | list) else [] if found is None else [found]
+    shapes = [tuple(map(int, each.shape)) for each in wanted._results or ()]
+    ours = [tuple(each.shape) for each in several]
+    return None if ours == shapes else f"the results have the sizes {ours} instead of {shapes}"
