@@ -440,6 +440,36 @@ def test_a_tensor_is_filled_with_a_number_of_the_call(
         assert np.frombuffer(filled.parameters[2], np.float64)[0] == 2 * p
 
 
+LARGE = [65504.0, 65504.1, 70000.0, -7e4, 3.39e38, 3.4028234663852886e38, 3.4028235e38, -1e39]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_a_number_that_is_too_large_for_the_dtype_is_refused(
+    gpu: FakeCuda, hosts: ModuleType, allocator: None, dtype: str
+) -> None:
+    """PyTorch raises; infinity and NaN are numbers of each dtype."""
+    kind = getattr(torch(), dtype)
+
+    def host(x: Any, p: float) -> Any:
+        rows, n = x.shape
+        y = torch().full((rows,), p, dtype=kind)
+        hosts.squares[(rows,)](x, y, x.stride(0), n, BLOCK=128)
+
+    one, *more = [recorded(host, torch().zeros(3, n), p) for n, p in ((40, 2.0), (70, 3.0))]
+    function = one.compile(*more, **HOW)
+    for p in (*LARGE, math.inf, -math.inf, math.nan, 1.0):
+        x, _ = tensor(3, 50)
+        try:
+            torch().full((2,), p, dtype=kind)
+        except RuntimeError:
+            gpu.clear()
+            with pytest.raises(ValueError, match=f"PyTorch raises for what fills .* {dtype}"):
+                function(x, p)
+            assert not gpu.launches()
+        else:
+            function(x, p)
+
+
 def test_integers_are_filled_with_a_recorded_number(
     gpu: FakeCuda, allocator: None, hosts: ModuleType
 ) -> None:

@@ -223,3 +223,42 @@ def test_arguments_that_are_made_inside_of_the_recording_are_compared(
     assert gpu.launches()[0].block[0] == 4 * 32
     with pytest.raises(ValueError, match="a recording has no other case"):
         function(y, y)
+
+
+def scaled_by(hosts: ModuleType, x: Any, n: Any, factor: Any, **options: Any) -> None:
+    hosts.scaled[(3,)](x, x, x, x, n, 7, factor, **{"BLOCK": 128, **options})
+
+
+DIFFERENT: dict[str, Callable[[ModuleType, Any, float], Any]] = {
+    "a sign": lambda hosts, x, p: scaled_by(hosts, x, 8, p if x.shape[0] > 4 else -p),
+    "a kind of number": lambda hosts, x, p: scaled_by(hosts, x, 8, 1.0 if x.shape[0] > 4 else 2),
+    "a number": lambda hosts, x, p: scaled_by(hosts, x, 9 if x.shape[1] > 50 else 70, p),
+    "a block": lambda hosts, x, p: scaled_by(hosts, x, 8, p, BLOCK=64 if x.numel() > 150 else 32),
+    "an option": lambda hosts, x, p: scaled_by(
+        hosts, x, 8, p, num_warps=2 if x.shape[0] > 4 else 4
+    ),
+    "launches": lambda hosts, x, p: [
+        scaled_by(hosts, x, 8, p) for _ in range(2 if x.is_contiguous() else 1)
+    ],
+    "a number that is taken": lambda hosts, x, p: scaled_by(hosts, x, {3: 9, 5: 20}[x.shape[0]], p),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_an_error_names_the_line_that_decides(hosts: ModuleType, name: str) -> None:
+    def host(x: Any, p: float) -> None:
+        DIFFERENT[name](hosts, x, p)
+
+    recordings = []
+    for x in (torch().zeros(3, 80)[:, :40], torch().zeros(5, 70)):
+        with frontend.recording() as launches:
+            launches.call(host, x, 0.5)
+        recordings.append(launches)
+    said = r"(go different ways|takes a number) at test_hosts_explained\.py:[0-9]+;"
+    with pytest.raises(fe.CompileError, match=said) as error:
+        recordings[0].compile(recordings[1], target="sm_90a")
+    line = int(str(error.value).partition("test_hosts_explained.py:")[2].partition(";")[0])
+    code = DIFFERENT[name].__code__
+    lines = {at for _, _, at in code.co_lines() if at}
+    inside = (each for each in code.co_consts if hasattr(each, "co_lines"))
+    assert line in lines | {at for each in inside for _, _, at in each.co_lines()}

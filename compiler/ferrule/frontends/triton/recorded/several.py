@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ferrule.compiler.errors import CompileError
+from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.triton.autotuned.configs import versions_of
 from ferrule.frontends.triton.recorded.bound import Bound
 from ferrule.frontends.triton.recorded.following import Following
 from ferrule.frontends.triton.recorded.log import Log
+from ferrule.frontends.triton.recorded.numbers.deciding import with_line
 from ferrule.frontends.triton.recorded.sizes import Sizes, Values
 from ferrule.frontends.triton.recorded.together import Together
 
@@ -48,12 +49,17 @@ def check_order(several: Sequence[Sequence[Bound]]) -> None:
     orders = [[each.kernel.name for each in launches] for launches in several]
     for other in orders[1:]:
         if other != orders[0]:
-            raise CompileError(
-                f"one recording launches {', '.join(orders[0]) or 'nothing'}, another "
-                f"{', '.join(other) or 'nothing'}: the same kernels in the same order are wanted; "
-                "where the host function decides by a size, compile recordings of each side and "
-                "join them with fe.overload"
+            found = CompileError(
+                Diagnostic(
+                    f"one recording launches {', '.join(orders[0]) or 'nothing'}, another "
+                    f"{', '.join(other) or 'nothing'}",
+                    expected="the same kernels in the same order",
+                    hint="where the host function decides by a size, compile recordings of each "
+                    "side and join them with fe.overload",
+                )
             )
+            logs = [launches[0].reading.log for launches in several if launches]
+            raise with_line(found, logs)
     if not orders[0]:
         raise CompileError("the recording has no launch of a Triton kernel")
 

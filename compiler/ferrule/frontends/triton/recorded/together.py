@@ -19,6 +19,7 @@ from ferrule.frontends.triton.recorded.following import Following
 from ferrule.frontends.triton.recorded.grids import asked, listed, meta_of
 from ferrule.frontends.triton.recorded.hosts.parameters import is_same
 from ferrule.frontends.triton.recorded.nodes import Tree
+from ferrule.frontends.triton.recorded.numbers.deciding import lines_told, with_line
 from ferrule.frontends.triton.recorded.sizes import Sizes, Values
 from ferrule.frontends.triton.recorded.tensors import Recorded, is_torch, recorded
 from ferrule.frontends.triton.recorded.views import Free, View, tensor_like, tensor_over
@@ -165,7 +166,8 @@ class Together:
         if dim is not None:
             return dim
         self.following.pin(trees, values, what)
-        found = self.sizes.following(values, what, grid=grid)
+        with lines_told(self.following.logs):
+            found = self.sizes.following(values, what, grid=grid)
         self.following.explain(trees, values, found)
         return found
 
@@ -218,7 +220,7 @@ class Together:
         """A value that every recording has, else a CompileError."""
         for other in values[1:]:
             if not is_same(other, values[0]):
-                raise CompileError(
+                found = CompileError(
                     Diagnostic(
                         f"{self.kernel.name}: {name} is {values[0]!r} in one recording and "
                         f"{other!r} in another",
@@ -227,6 +229,7 @@ class Together:
                         "fe.overload",
                     )
                 )
+                raise with_line(found, self.following.logs)
         return values[0]
 
     def _view(self, name: str, each: Sequence[Recorded], *, is_known: bool) -> View:

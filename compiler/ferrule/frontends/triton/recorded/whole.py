@@ -29,7 +29,9 @@ from ferrule.frontends.triton.recorded.checks import require_same
 from ferrule.frontends.triton.recorded.hosts.host import Filled, Host
 from ferrule.frontends.triton.recorded.hosts.parameters import FreeNumber, Parameters, free_numbers
 from ferrule.frontends.triton.recorded.nodes import FLOAT, Leaf, Tree
+from ferrule.frontends.triton.recorded.numbers.deciding import with_line
 from ferrule.frontends.triton.recorded.numbers.exact import Axes, ExactStrides, exact_axes
+from ferrule.frontends.triton.recorded.numbers.fitting import fitting
 from ferrule.frontends.triton.recorded.reading import Made
 from ferrule.frontends.triton.recorded.sizes import Sizes, Values
 from ferrule.frontends.triton.recorded.tensors import Recorded
@@ -65,6 +67,8 @@ class Whole:
     tensors: dict[int, Tensor] = field(default_factory=dict)
     given: dict[str, Tensor | Scalar] = field(default_factory=dict)
     temporaries: list[Tensor] = field(default_factory=list)
+    fitting: list[Require] = field(default_factory=list)
+    """What calls are held to for the numbers with which they fill tensors."""
     inputs: dict[str, Sequence[Recorded]] = field(default_factory=dict)
     """The tensors among `given`, as each recording had them."""
     renamed: dict[str, str] = field(default_factory=dict)
@@ -102,7 +106,8 @@ class Whole:
         steps += [self._fill(each) for each in late]
         signature, checks = self._signature()
         told = ExactStrides(tuple(self._exact().items()))
-        step = Steps([told, *checks, *steps], temporaries=self.temporaries)
+        steps = [told, *checks, *self.fitting, *steps]
+        step = Steps(steps, temporaries=self.temporaries)
         return build(signature, step, results=results, doc=doc, options=options)
 
     def _exact(self) -> Axes:
@@ -394,7 +399,7 @@ class Whole:
                 )
             )
         other = next(each for each in values if repr(each) != repr(values[0]))
-        raise CompileError(
+        error = CompileError(
             Diagnostic(
                 f"{self.name}: {name} of {launch.kernel.name} is {values[0]!r} in one recording "
                 f"and {other!r} in another, which is no argument of the host function",
@@ -402,6 +407,7 @@ class Whole:
                 "of arguments + - * / and math.sqrt are followed, and nothing else",
             )
         )
+        raise with_line(error, launch.following.logs)
 
     # ---- steps ----
 
@@ -432,6 +438,7 @@ class Whole:
         if tensor.dtype in (specs.Float64, specs.Float32, specs.Float16, specs.BFloat16):
             found = following.real(trees, values)
         if found is not None:
+            self.fitting += fitting(found, tensor.dtype)
             return found
         what = f"what fills {tensor.name}"
         following.pin(trees, values, what)
