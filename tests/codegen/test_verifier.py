@@ -13,7 +13,7 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.rules.verifier import VerifierError, verify
 from ferrule.language.ir.types import HandleType, TensorType
-from ferrule.specs import Boolean, DType, Float32, Int8, Int32, Int64, Uint8, sym_int
+from ferrule.specs import Boolean, DType, Float32, Float64, Int8, Int32, Int64, Uint8, sym_int
 
 FAULT = Fault("ValueError", "no")
 
@@ -104,6 +104,11 @@ def test_operands_have_one_dtype() -> None:
     refused(wrong, *all_made, ops.Select(value(Int32), x, x, x))
     refused("keeps the size", *all_made, ops.Bitcast(value(Float32), y))
     refused("of kind", *all_made, ops.Bitcast(value(Uint8), flag))
+
+
+def test_rests_of_products_are_of_float32() -> None:
+    wide, made = constant(Float64)
+    refused("only fma of float32", made, ops.Fma(value(Float64), wide, wide, wide, rest=True))
 
 
 def test_constants_fit_their_dtype() -> None:

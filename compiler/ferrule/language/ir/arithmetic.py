@@ -70,7 +70,9 @@ class Binary(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fma(Operation, text="fma {x}, {y}, {z}", effects=(), uniform=True, speculative=True):
+class Fma(
+    Operation, text="fma{rest:rest} {x}, {y}, {z}", effects=(), uniform=True, speculative=True
+):
     """`x * y + z` of floats, rounded once; operands and result have one dtype.
 
     `rest`: of float32s, and z is `-(x * y)`, so that a target without the instruction computes the

@@ -127,6 +127,7 @@ _FORMS: Final[Mapping[str, _Field]] = {
     "prefix": lambda printer, item, name: f"{name} " if item else "",
     "fast": lambda printer, item, name: ".fast" if item else "",
     "saturate": lambda printer, item, name: ".saturate" if item else "",
+    "rest": lambda printer, item, name: ".rest" if item else "",
     "flags": lambda printer, item, name: "".join(f".{flag}" for flag in item),
     "first": lambda printer, item, name: "" if item is None else f"{printer.use([item])}, ",
     "more": lambda printer, item, name: "" if item is None else f", {printer.use([item])}",

@@ -8,7 +8,7 @@ from ferrule.language.ir.rules.checker import Checker
 from ferrule.language.ir.scalars import BINARY, BITS, FLOATS, NUMBERS, UNARY
 from ferrule.language.ir.types import HandleType, Type
 from ferrule.language.ir.values import Value
-from ferrule.specs import Boolean, DType
+from ferrule.specs import Boolean, DType, Float32
 
 
 def simple(checker: Checker, op: arithmetic.Arithmetic) -> None:
@@ -21,9 +21,10 @@ def simple(checker: Checker, op: arithmetic.Arithmetic) -> None:
         case arithmetic.Binary(_, name, lhs, rhs):
             checker.scalar(lhs, BINARY[name].kinds, f"the operands of {name}")
             checker.types([lhs, rhs], [result.type] * 2, "operands")
-        case arithmetic.Fma(_, x, y, z):
+        case arithmetic.Fma(_, x, y, z, rest):
             checker.scalar(x, FLOATS, "the operands of fma")
             checker.types([x, y, z], [result.type] * 3, "operands")
+            checker.require(not rest or result.type is Float32, "only fma of float32 gives rests")
         case arithmetic.Compare(_, _, lhs, rhs):
             checker.scalar(lhs, (*BITS, *FLOATS), "the operands of a comparison")
             checker.types([rhs, result], [lhs.type, Boolean], "operands and result")

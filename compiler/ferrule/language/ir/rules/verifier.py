@@ -26,6 +26,7 @@ scalars
   sides of a Select, the bounds of a For; a Boolean for conditions;
 * `add sub mul max min neg` take integers and floats; `floordiv mod shl shr popc clz` integers; `and
   or xor not` integers and bool; comparisons any; all other functions floats;
+* an Fma that is a rest is of Float32;
 * a Cast is between scalars, and saturates only to a float of fewer than 16 bits; a Bitcast is
   between dtypes of one size, not bool;
 * a Constant is a number that its dtype holds, or a null handle, 0;
