@@ -16,7 +16,7 @@ from ferrule.frontends.told import Told
 from ferrule.frontends.triton.traced.functions import traced
 from ferrule.frontends.triton.traced.numbers import Unseen
 from ferrule.frontends.triton.traced.paths import Path
-from ferrule.frontends.triton.traced.tensors import TracedDescriptor, TracedTensor
+from ferrule.frontends.triton.traced.tensors import SeenView, TracedDescriptor, TracedTensor
 from ferrule.frontends.triton.tuples import Shape, nest
 from ferrule.specs import Dim, DType, Scalar, Signature, Sym, Tensor
 from ferrule.specs.conditions import Computed, FloatExpr, Real
@@ -32,7 +32,7 @@ latter."""
 class PointerArgument:
     """The address of a tensor; `made`: the function allocates and returns it, filled with `fill` if
     that is a number.  `read_as`: the dtype of its elements in the kernel, if it differs from the
-    callers'."""
+    callers'.  `view`: what functions of the arguments see, if it is not `tensor` itself."""
 
     name: str
     tensor: Tensor
@@ -40,6 +40,7 @@ class PointerArgument:
     made: bool = False
     fill: int | None = None
     read_as: DType | None = None
+    view: SeenView | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,11 +178,15 @@ class Arguments:
         seen: dict[str, Any] = {}
         for argument in self.each:
             match argument:
+                case PointerArgument(view=SeenView() as part):
+                    seen[argument.name] = TracedTensor(part.tensor, path, view=part)
                 case PointerArgument():
                     seen[argument.name] = TracedTensor(argument.tensor, path)
                 case DescriptorArgument(viewed=viewed):
-                    tensors = TracedTensor(argument.tensor, path), TracedTensor(viewed, path)
-                    seen[argument.name] = argument.traced(*tensors)
+                    first = len(argument.tensor.shape) - len(viewed.shape)
+                    tensor = TracedTensor(argument.tensor, path)
+                    view = TracedTensor(viewed, path, first=first)
+                    seen[argument.name] = argument.traced(tensor, view)
                 case IntegerArgument(size=int() as size):
                     seen[argument.name] = Told(size) if told else size
                 case IntegerArgument():

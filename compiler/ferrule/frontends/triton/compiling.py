@@ -23,7 +23,7 @@ from ferrule.frontends.triton.arguments import (
     Fixed,
     PointerArgument,
 )
-from ferrule.frontends.triton.autotuned.choosing import Choice
+from ferrule.frontends.triton.autotuned.choosing import AtMost, Choice
 from ferrule.frontends.triton.autotuned.configs import Version, one_of, versions_of
 from ferrule.frontends.triton.autotuned.rows import row_requirements
 from ferrule.frontends.triton.computed import with_functions
@@ -41,6 +41,7 @@ from ferrule.frontends.triton.specialise import specialisations
 from ferrule.frontends.triton.traced.knowledge import sizes_in
 from ferrule.frontends.triton.traced.paths import outcomes
 from ferrule.frontends.triton.traced.refusals import Refusal
+from ferrule.frontends.triton.traced.strides import ExactStrides
 from ferrule.frontends.triton.tuples import flattened
 from ferrule.frontends.triton.variants import Codes, Group, Planned, joined, variants_note
 from ferrule.runtime.devices import cuda_devices
@@ -222,7 +223,8 @@ class Compilation:
         names = {*self.kernel.heuristics}.union(*(each.constants for each in self.versions))
         unknown = (names & {*self.kernel.names}) - self.job.given.keys()
         open_ones = as_constants(dict.fromkeys(unknown))
-        return arguments_of(self.kernel, self.name, {**self.job.given, **open_ones})
+        sizes = [each.fit.size for each in self.versions if isinstance(each.fit, AtMost)]
+        return arguments_of(self.kernel, self.name, {**self.job.given, **open_ones}, sizes)
 
     def _convention(
         self, planned: Sequence[Sequence[Planned]]
@@ -238,7 +240,9 @@ class Compilation:
             step = self._version([self._launch(one, found) for one, found in several])
             when = several[0][0].version
             steps.append(step if when is None else conventions.Sequence([step], when=when))
-        return steps[0] if steps[0].when is None else conventions.FirstOf(steps), groups
+        step = steps[0] if steps[0].when is None else conventions.FirstOf(steps)
+        read = frozenset().union(*(one.strides for several in planned for one in several))
+        return conventions.Sequence([ExactStrides.of(read), step]) if read else step, groups
 
     def _wanted(self, planned: Sequence[Sequence[Planned]]) -> list[Wanted]:
         return [each for several in planned for one in several for each in one.wanted()]
@@ -285,7 +289,8 @@ class Compilation:
             symbol for when, _ in found if when is not None for symbol in condition_symbols(when)
         ]
         shown = tuple(dict.fromkeys(asked))
-        return [self._planned_as(plan, when, of_version, shown) for when, plan in found]
+        planned = (self._planned_as(plan, when, of_version, shown) for when, plan in found)
+        return [replace(each, strides=frozenset(planner.strides)) for each in planned]
 
     def _planned_as(
         self,

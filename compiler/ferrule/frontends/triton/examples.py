@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from typing import Any
 
 from ferrule import specs
@@ -29,6 +29,7 @@ from ferrule.frontends.triton.arguments import (
 from ferrule.frontends.triton.foreign import own
 from ferrule.frontends.triton.installed import Kernel, KernelParameter
 from ferrule.frontends.triton.tensors import REFERENCE, Tensors
+from ferrule.frontends.triton.traced.strides import Read
 from ferrule.frontends.triton.types import DTYPES, is_float, read_type
 from ferrule.specs import Dim, DType, Numeric, Param, Scalar, Signature, SupportsSpec, Sym, Tensor
 from ferrule.specs.deferred import dataclass
@@ -36,13 +37,16 @@ from ferrule.specs.expr import is_dim
 from ferrule.specs.requirements import kept
 
 
-def arguments_of(kernel: Kernel, name: str, given: Mapping[str, Any]) -> Arguments:
-    """The arguments of a kernel from the examples of its parameters, by name.
+def arguments_of(
+    kernel: Kernel, name: str, given: Mapping[str, Any], sizes: Sequence[str] = ()
+) -> Arguments:
+    """The arguments of a kernel from the examples of its parameters, by name; `sizes` are names of
+    sizes by which configurations are chosen.
 
     Raises CompileError for a parameter without an example, and for an invalid example.
     """
     reader = _Reader(kernel, name, Tensors(kernel.name))
-    return reader.read(given)
+    return reader.read(given, sizes)
 
 
 @dataclass(slots=True)
@@ -52,8 +56,9 @@ class _Reader:
     kernel: Kernel
     name: str
     tensors: Tensors
+    called: dict[str, Dim] = field(default_factory=dict)
 
-    def read(self, given: Mapping[str, Any]) -> Arguments:
+    def read(self, given: Mapping[str, Any], sizes: Sequence[str] = ()) -> Arguments:
         self.tensors.know_symbols(given)
         examples = {each.name: self._example(each, given) for each in self.kernel.parameters}
         constants = constants_of(self.kernel, given)
@@ -64,7 +69,8 @@ class _Reader:
             if not parameter.is_constexpr:
                 self.tensors.read(parameter.name, example)
         self.tensors.read_outputs(examples)
-        self.tensors.know_numbers(examples.values())
+        self.tensors.know_numbers([*examples.values(), *sizes])
+        self._call_functions(examples)
         each = tuple(
             self._argument(parameter, examples[parameter.name])
             for parameter in self.kernel.parameters
@@ -104,6 +110,19 @@ class _Reader:
                 ):
                     yield scalar
 
+    def _call_functions(self, examples: Mapping[str, Any]) -> None:
+        """Call the functions that give numbers, before the strides that they read are taken."""
+        for parameter in self.kernel.parameters:
+            example = examples[parameter.name]
+            if not (parameter.is_constexpr or _is_constexpr(example)) and self._is_function(
+                parameter.name, example
+            ):
+                self.called[parameter.name] = self._called(parameter.name, example)
+
+    def _is_function(self, name: str, example: Any) -> bool:
+        is_type = isinstance(example, type | DType)
+        return callable(example) and not is_type and name not in self.tensors.specs
+
     def _requirements(
         self, examples: Mapping[str, Any], arguments: tuple[Argument, ...]
     ) -> Iterator[specs.Requirement]:
@@ -127,8 +146,8 @@ class _Reader:
             return self._tensor_argument(name, tensor, example)
         if isinstance(example, str):
             return self._text_argument(name, example)
-        if callable(example) and not isinstance(example, type | DType):
-            return IntegerArgument(name, self._called(name, example))
+        if name in self.called:
+            return IntegerArgument(name, self.called[name])
         if isinstance(example, Sym) and not self.tensors.is_known(example):
             dtype = specs.Int32 if example.width == 32 else specs.Int64
             scalar = Scalar(name, dtype)
@@ -199,7 +218,9 @@ class _Reader:
         return self._scalar(Scalar(name, read.dtype), 16 if read.hint == "16" else _one(read.hint))
 
     def _called(self, name: str, example: Callable[[Signature], Any]) -> Dim:
-        signature = Signature(self.name, tuple(self.tensors.specs.values()))
+        read: set[Read] = set()
+        signature = Signature(self.name, tuple(self.tensors.watched(read)))
+        read.clear()
         try:
             found = example(signature)
         except Exception as error:
@@ -215,6 +236,7 @@ class _Reader:
                 f"{self.tensors.what(name)} is a function that gives {found!r}, which is no size"
             )
         dim: Dim = found
+        self.tensors.take_strides(read)
         return self._checked(name, dim)
 
     def _checked(self, name: str, dim: Dim) -> Dim:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
@@ -20,6 +20,7 @@ from ferrule.frontends.triton.traced.numbers import Unseen
 from ferrule.frontends.triton.traced.paths import MOST_VALUES, Path
 from ferrule.frontends.triton.traced.powers import Smeared
 from ferrule.frontends.triton.traced.refusals import CallRefused, Refusal
+from ferrule.frontends.triton.traced.strides import Read
 from ferrule.frontends.triton.traced.tensors import TracedDescriptor, TracedTensor
 from ferrule.specs import format_condition
 from ferrule.specs.deferred import dataclass
@@ -68,6 +69,7 @@ class Planner:
     """Makes the plans of one kernel; `grid` has the form that Triton takes.
 
     `prune`: calls for which `early_config_prune` leaves out the configuration are refused.
+    `strides` are those that functions of the arguments read on any path.
     """
 
     kernel: Kernel
@@ -75,6 +77,7 @@ class Planner:
     job: Job
     grid: Any
     prune: bool = True
+    strides: set[Read] = field(default_factory=set)
 
     def attempt(self, arguments: Arguments, version: Version, path: Path) -> Plan | Refusal:
         """As `plan`; the error of the calls on this path if a function raises one."""
@@ -89,6 +92,8 @@ class Planner:
             where = f"for calls with {format_condition(told, arguments.signature.known)}"
             notes = (*error.diagnostic.notes, where)
             raise CompileError(replace(error.diagnostic, notes=notes)) from error
+        finally:
+            self.strides.update(path.strides)
 
     def plan(self, arguments: Arguments, version: Version, path: Path) -> Plan:
         """The launch of a version, on one path through the traced functions.

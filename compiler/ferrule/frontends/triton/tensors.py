@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field
+from functools import partial
 from typing import Any, Final
 
 from ferrule import specs
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import Seen, SeenSizes, is_real, spec_of
 from ferrule.frontends.triton.arguments import Fixed, Output, inner
+from ferrule.frontends.triton.traced.strides import Read, watched
 from ferrule.frontends.triton.types import TypeText, Word, read_type, read_word
 from ferrule.specs import Dim, Param, SupportsSpec, Sym, Tensor
 from ferrule.specs.copies import changed
@@ -190,8 +192,20 @@ class Tensors:
                 continue
             axis, rank = int(found["axis"] or found["dim"]), len(tensor.shape)
             if -rank <= axis < rank:
-                axes = sorted({*tensor.exact_strides, axis % rank})
-                self.specs[found["of"]] = changed(tensor, exact_strides=tuple(axes))
+                self.take_strides([(found["of"], axis % rank)])
+
+    def watched(self, read: set[Read]) -> Iterator[Tensor]:
+        """The tensors for a function; the strides that it reads come into `read`."""
+        for name, tensor in self.specs.items():
+            yield watched(tensor, partial(_note, read, name))
+
+    def take_strides(self, read: Collection[Read]) -> None:
+        """Records strides of callers' tensors that are numbers of the call."""
+        for name, axis in read:
+            if name not in self.made:
+                tensor = self.specs[name]
+                axes = sorted({*tensor.exact_strides, axis})
+                self.specs[name] = changed(tensor, exact_strides=tuple(axes))
 
     def referred(self, name: str, text: str, found: re.Match[str]) -> Dim:
         """The size to which a `REFERENCE` refers."""
@@ -226,6 +240,10 @@ class Tensors:
     def what(self, name: str) -> str:
         """The name of a parameter's example in errors."""
         return f"{self.kernel}: the example of {name!r}"
+
+
+def _note(read: set[Read], name: str, axis: int) -> None:
+    read.add((name, axis))
 
 
 def _dims(spec: Param) -> tuple[Dim, ...]:

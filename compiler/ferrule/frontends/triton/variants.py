@@ -16,6 +16,7 @@ from ferrule.frontends.triton.offline import Compiled, Wanted, compile_offline
 from ferrule.frontends.triton.planning import Plan
 from ferrule.frontends.triton.specialise import Specialisation
 from ferrule.frontends.triton.traced.refusals import Refusal
+from ferrule.frontends.triton.traced.strides import Read
 from ferrule.specs import Condition, Sym
 from ferrule.specs.conditions import Junction, format_condition
 from ferrule.specs.deferred import dataclass
@@ -26,7 +27,7 @@ class Planned:
     """A launch before its kernel is compiled, with its specialisations; or the error of a call.
 
     `whole`: the last of them accepts every call.  `when` is the condition of its outcome, None for
-    the last; `version` that of its configuration.
+    the last; `version` that of its configuration.  `strides` are those that functions read.
     """
 
     plan: Plan | Refusal
@@ -34,6 +35,7 @@ class Planned:
     whole: bool
     when: Condition | None = None
     version: Condition | None = None
+    strides: frozenset[Read] = frozenset()
 
     def told(self) -> list[object]:
         """All that decides the launch beside the code of its kernels, for the key of a function."""
@@ -41,10 +43,10 @@ class Planned:
             (each.specialisation.name, each.specialisation.conditions, each.specialisation.packed)
             for each in self.wanted()
         ]
-        plan = self.plan
+        plan, read = self.plan, sorted(self.strides)
         if isinstance(plan, Refusal):
-            return [plan, self.when, self.version]
-        return [plan.grid, plan.fills, kinds, self.whole, self.when, self.version]
+            return [plan, self.when, self.version, read]
+        return [plan.grid, plan.fills, kinds, self.whole, self.when, self.version, read]
 
     def wanted(self) -> Iterator[Wanted]:
         """What is compiled, up to the first that fits every call."""

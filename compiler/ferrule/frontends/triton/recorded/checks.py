@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.triton.recorded.reading import Reading
 
 General = bool | Sequence[str]
 """Whether sizes may be others than those between the recorded ones, or which."""
+
+
+def check_kind_of_general(general: Any) -> None:
+    """Raises TypeError for what is no `General`."""
+    names = isinstance(general, Collection) and not isinstance(general, str | bytes)
+    if not isinstance(general, bool) and not (names and all(isinstance(x, str) for x in general)):
+        raise TypeError(f"general must be True, False or a list of names, but got {general!r}")
 
 
 def check_general(general: General, known: Iterable[str]) -> None:

@@ -11,7 +11,12 @@ from ferrule.frontends.triton.arguments import Descriptor, Fixed
 from ferrule.frontends.triton.compiling import compile
 from ferrule.frontends.triton.foreign import own
 from ferrule.frontends.triton.recorded.bound import Followed, bound
-from ferrule.frontends.triton.recorded.checks import General, check_general, check_reads
+from ferrule.frontends.triton.recorded.checks import (
+    General,
+    check_general,
+    check_kind_of_general,
+    check_reads,
+)
 from ferrule.frontends.triton.recorded.grids import check_early
 from ferrule.frontends.triton.recorded.nodes import leaves_of
 from ferrule.frontends.triton.recorded.numbers.exact import Axes, exact_axes, with_axes
@@ -60,6 +65,7 @@ class RecordedLaunch:
         symbols, and numbers and the grid follow from them; for `general` see `Launches.compile`.
         Raises the errors of `compile`, and CompileError for a number that follows from no size.
         """
+        check_kind_of_general(general)
         launch = self._bound()
         options: Mapping[str, Any] = launch.options
         chosen, examples, conditions = grid, dict[str, Any](), [*requires]
@@ -101,6 +107,7 @@ class RecordedLaunch:
         default the first; for `general` see `Launches.compile`.  Raises CompileError for what
         follows from no size.
         """
+        check_kind_of_general(general)
         return Writer(_together((self, *others), config, general)).text()
 
     def _bound(self) -> Bound:

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import field, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from ferrule.frontends.triton.recorded.nodes import Leaf, Tree, leaves_of
 from ferrule.specs.deferred import dataclass
 
+T = TypeVar("T")
 _LIBRARIES: Final = ("torch", "ferrule", "contextlib")
 
 
@@ -91,6 +92,16 @@ class Log:
         """Numbers were compared."""
         if not self.is_idle:
             self.compared.append(Compared(op, left, right, outcome, place(), unless))
+
+    def again(self, ask: Callable[[], T]) -> tuple[T, list[Compared]]:
+        """What is asked after the recording as if in it, and what was compared for that."""
+        before, ended = len(self.compared), self.ended
+        self.ended = None
+        try:
+            return ask(), self.compared[before:]
+        finally:
+            del self.compared[before:]
+            self.ended = ended
 
     def kept(self) -> str | None:
         """The place where a number of the recording was compared after it; None if none was."""

@@ -26,6 +26,7 @@ from ferrule.frontends.triton.recorded.checks import (
     General,
     check_drawn,
     check_general,
+    check_kind_of_general,
     check_reads,
 )
 from ferrule.frontends.triton.recorded.functions import functions_watched
@@ -135,6 +136,7 @@ class Launches(Watching):
         Raises CompileError for a tensor that PyTorch computed, and for numbers and grids that
         follow from no size.
         """
+        check_kind_of_general(general)
         if results is not None:
             listed = results if isinstance(results, tuple | list) else [results]
             self._results = list(listed)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
+from functools import partial
 from typing import Any
 
 from ferrule import specs
@@ -15,11 +16,14 @@ from ferrule.frontends.triton.foreign import own
 from ferrule.frontends.triton.grids import GridOfVersions
 from ferrule.frontends.triton.installed import Kernel
 from ferrule.frontends.triton.recorded.bound import Bound
+from ferrule.frontends.triton.recorded.followed import trees_of
 from ferrule.frontends.triton.recorded.following import Following
 from ferrule.frontends.triton.recorded.grids import asked, listed, meta_of
 from ferrule.frontends.triton.recorded.hosts.parameters import is_same
 from ferrule.frontends.triton.recorded.nodes import Tree
+from ferrule.frontends.triton.recorded.numbers.base import plain
 from ferrule.frontends.triton.recorded.numbers.deciding import lines_told, with_line
+from ferrule.frontends.triton.recorded.reading import Reading
 from ferrule.frontends.triton.recorded.sizes import Sizes, Values
 from ferrule.frontends.triton.recorded.tensors import Recorded, is_torch, recorded
 from ferrule.frontends.triton.recorded.views import Free, View, tensor_like, tensor_over
@@ -232,6 +236,22 @@ class Together:
                 raise with_line(found, self.following.logs)
         return values[0]
 
+    def size(self, name: str, kind: str, axis: int) -> Dim:
+        """A size or a stride of a tensor among the arguments, which a function of them reads."""
+        what = f"{self.kernel.name}: {kind}({axis}) of {name}, which a function of the kernel reads"
+        trees, values = list[Tree | None](), list[int]()
+        for at, launch in enumerate(self.launches):
+            ask = partial(_sizes_of, launch.reading, launch.given[name], kind)
+            sizes, compared = launch.reading.log.again(ask)
+            self.following.compared[at] += [replace(each, where=what) for each in compared]
+            trees.append(trees_of({axis: sizes[axis]}).get(axis))
+            values.append(int(plain(sizes[axis])))
+        return self.followed(trees, tuple(values), what)
+
+    def is_given(self, name: str) -> bool:
+        """Whether a tensor among the arguments is one that the host function was given."""
+        return all(id(each.given[name]) in each.reading.names for each in self.launches)
+
     def _view(self, name: str, each: Sequence[Recorded], *, is_known: bool) -> View:
         first, what = each[0], f"{self.kernel.name}: {name}"
         for other in each[1:]:
@@ -260,3 +280,7 @@ class Together:
                 return Free(specs.Float32)
         number: float | bool = self._same(name, known)
         return number
+
+
+def _sizes_of(reading: Reading, tensor: Any, kind: str) -> list[Any]:
+    return reading.sizes(tensor, kind, tensor.shape if kind == "shape" else tensor.stride())

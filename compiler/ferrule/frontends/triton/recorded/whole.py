@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
@@ -30,13 +31,15 @@ from ferrule.frontends.triton.recorded.hosts.host import Filled, Host
 from ferrule.frontends.triton.recorded.hosts.parameters import FreeNumber, Parameters, free_numbers
 from ferrule.frontends.triton.recorded.nodes import FLOAT, Leaf, Tree
 from ferrule.frontends.triton.recorded.numbers.deciding import with_line
-from ferrule.frontends.triton.recorded.numbers.exact import Axes, ExactStrides, exact_axes
+from ferrule.frontends.triton.recorded.numbers.exact import Axes, exact_axes
 from ferrule.frontends.triton.recorded.numbers.fitting import fitting
 from ferrule.frontends.triton.recorded.reading import Made
 from ferrule.frontends.triton.recorded.sizes import Sizes, Values
 from ferrule.frontends.triton.recorded.tensors import Recorded
 from ferrule.frontends.triton.recorded.together import Together
-from ferrule.frontends.triton.recorded.views import Free, example_of, tensor_over
+from ferrule.frontends.triton.recorded.views import Free, View, example_of, tensor_over
+from ferrule.frontends.triton.traced.strides import ExactStrides
+from ferrule.frontends.triton.traced.tensors import SeenView
 from ferrule.specs import Dim, NoneValue, Scalar, Signature, Tensor, symbols_of
 from ferrule.specs.conditions import FloatExpr, as_float
 from ferrule.specs.deferred import dataclass
@@ -474,6 +477,14 @@ class Whole:
         signature = Signature(self.name, tuple(self.given.values()))
         return replace(arguments, each=each, signature=signature)
 
+    def _seen(self, launch: Together, view: View, made: bool) -> SeenView | None:
+        """What functions of the kernel see of a tensor, if it is not the caller's own."""
+        name = view.tensor.name
+        if launch.is_given(name):
+            return None
+        whole = made and all(each.is_whole and each.is_compact for each in view.each)
+        return SeenView(view.tensor, partial(launch.size, name), True if whole else None)
+
     def _own_argument(self, launch: Together, one: Argument, over: Mapping[str, Dim]) -> Argument:
         match one:
             case PointerArgument(name=name):
@@ -482,7 +493,8 @@ class Whole:
                 read_as = view.tensor.dtype if view.tensor.dtype is not tensor.dtype else None
                 made = tensor.name not in self.given
                 hint: Hint | None = 16 if view.tensor.align >= 16 else None
-                return PointerArgument(name, tensor, hint, made=made, read_as=read_as)
+                part = self._seen(launch, view, made)
+                return PointerArgument(name, tensor, hint, made=made, read_as=read_as, view=part)
             case IntegerArgument(name=name) if name in over:
                 return IntegerArgument(name, over[name])
             case NumberArgument(name=name, scalar=Scalar() as scalar):

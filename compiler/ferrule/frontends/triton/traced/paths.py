@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.triton.traced.knowledge import Knowledge, needed
+from ferrule.frontends.triton.traced.strides import Read
 from ferrule.specs import Condition, Dim, Sym
 from ferrule.specs.conditions import Comparison
 from ferrule.specs.deferred import dataclass
@@ -30,6 +31,7 @@ class Path:
     `forced` are the outcomes of the first comparisons; the outcome of each later one is true, if it
     does not follow from earlier ones and from bounds.  `asked` counts all comparisons, including
     repeated ones.  `sizes` are symbols that are sizes of tensors.  `what` is traced, for errors.
+    `strides` are those that the functions read.
     """
 
     forced: tuple[bool, ...] = ()
@@ -37,6 +39,7 @@ class Path:
     asked: int = 0
     sizes: frozenset[Sym] = frozenset()
     what: str = "the launch"
+    strides: set[Read] = field(default_factory=set)
 
     def decide(self, condition: Condition) -> bool:
         """The outcome of a comparison.
@@ -76,7 +79,8 @@ class Path:
 
     def again(self) -> Path:
         """The same path, for a function that is traced once more."""
-        return Path(self.forced, list(self.taken), sizes=self.sizes, what=self.what)
+        taken, strides = list(self.taken), self.strides
+        return Path(self.forced, taken, sizes=self.sizes, what=self.what, strides=strides)
 
     @property
     def condition(self) -> Condition | None:

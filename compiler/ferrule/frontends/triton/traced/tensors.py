@@ -3,31 +3,50 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import field
 from typing import Any, Final, NoReturn
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import is_compact
-from ferrule.frontends.triton.traced.functions import traced
+from ferrule.frontends.triton.traced.functions import traced, untraced
 from ferrule.frontends.triton.traced.paths import Path
 from ferrule.frontends.triton.traced.refusals import undecided
-from ferrule.specs import Tensor
+from ferrule.frontends.triton.traced.strides import Strides
+from ferrule.specs import Dim, Tensor
 from ferrule.specs.deferred import dataclass
+from ferrule.specs.expr import make
 
 _DESCRIPTOR: Final = "triton.tools.tensor_descriptor", "TensorDescriptor"
 _GLUON_DESCRIPTOR: Final = "triton.experimental.gluon.nvidia.hopper", "TensorDescriptor"
 
 
 @dataclass(frozen=True, slots=True)
+class SeenView:
+    """A part or a view of a function's tensor, of which a launch gets the address.
+
+    `tensor` has its name, rank and dtype, `size` gives a size or a stride: "shape" or "stride", and
+    the dim.  `is_compact` is None where only a call knows.
+    """
+
+    tensor: Tensor
+    size: Callable[[str, int], Dim]
+    is_compact: bool | None
+
+
+@dataclass(frozen=True, slots=True)
 class TracedTensor:
     """A tensor in a traced function: its sizes and strides, by PyTorch's names.
 
-    `filled` are the numbers with which a hook filled it.
+    `filled` are the numbers with which a hook filled it.  Its first dim is
+    the dim `first` of the parameter of its name; the sizes of a `view` are what that says.
     """
 
     tensor: Tensor
     path: Path | None = None
     filled: list[int | float] = field(default_factory=list)
+    first: int = 0
+    view: SeenView | None = None
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -37,7 +56,7 @@ class TracedTensor:
     @property
     def shape(self) -> tuple[Any, ...]:
         """Its sizes."""
-        return tuple(traced(size, self.path) for size in self.tensor.shape)
+        return tuple(self._sizes("shape"))
 
     @property
     def ndim(self) -> int:
@@ -62,12 +81,28 @@ class TracedTensor:
 
     def stride(self, dim: int | None = None) -> Any:
         """All strides in elements, or one, by PyTorch's method."""
-        strides = tuple(traced(step, self.path) for step in self.tensor.strides)
+        if self.view is not None and dim is not None:
+            axis = range(self.ndim)[dim]
+            return traced(self.view.size("stride", axis), self.path)
+        strides = Strides.of(self._sizes("stride"), self._read)
         return strides if dim is None else strides[dim]
+
+    def _sizes(self, kind: str) -> Iterator[Any]:
+        own = self.tensor.shape if kind == "shape" else self.tensor.strides
+        for axis, dim in enumerate(own):
+            size = dim if self.view is None else self.view.size(kind, axis)
+            yield traced(size, self.path)
+
+    def _read(self, axis: int) -> None:
+        if self.path is not None:
+            self.path.strides.add((self.tensor.name, self.first + axis))
 
     def numel(self) -> Any:
         """The number of elements."""
-        return traced(self.tensor.numel, self.path)
+        count: Dim = 1
+        for size in self.shape:
+            count = make("mul", count, untraced(size))
+        return traced(count, self.path)
 
     def dim(self) -> int:
         """The number of dims."""
@@ -75,7 +110,7 @@ class TracedTensor:
 
     def is_contiguous(self) -> bool:
         """Whether it is compact in row-major order, if its spec determines that."""
-        if is_compact(self.tensor):
+        if is_compact(self.tensor) if self.view is None else self.view.is_compact:
             return True
         raise CompileError(undecided(f"{self.tensor.name}.is_contiguous()"))
 

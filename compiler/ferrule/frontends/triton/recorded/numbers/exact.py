@@ -9,37 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from ferrule.compiler.conventions.base import Call
-from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.frontends.triton.recorded.log import Log
 from ferrule.frontends.triton.recorded.nodes import Leaf
 from ferrule.frontends.triton.recorded.tensors import Recorded
-from ferrule.specs import Param, Tensor
+from ferrule.specs import Tensor
 from ferrule.specs.copies import changed
-from ferrule.specs.deferred import dataclass
 
 Axes = Mapping[str, tuple[int, ...]]
 """Dims of tensors, by name."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExactStrides:
-    """A step without code: it says which strides of the parameters are numbers of the call."""
-
-    axes: tuple[tuple[str, tuple[int, ...]], ...]
-    when: None = None
-
-    def codes(self) -> tuple[DeviceCode, ...]:
-        """See `CallingConvention`."""
-        return ()
-
-    def results(self) -> tuple[Param, ...]:
-        """See `CallingConvention`."""
-        return ()
-
-    def emit(self, call: Call) -> None:
-        """See `CallingConvention`."""
-        call.exact.update(self.axes)
 
 
 def exact_axes(
