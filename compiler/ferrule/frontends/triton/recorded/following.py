@@ -134,8 +134,9 @@ class Following:
             for several in self.compared
             for sizes in [_longer(several)]
             for each in several
-            if each.unless is None
-            for leaf in (*leaves_of(each.left), *leaves_of(each.right))
+            for trees in [[each.right] if each.unless is not None else [each.left, each.right]]
+            for tree in trees
+            for leaf in leaves_of(tree)
             if (leaf.of, leaf.axis) not in sizes
         )
         return [leaf for leaf in dict.fromkeys([*self.read, *compared]) if leaf.kind == "stride"]

@@ -10,21 +10,37 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Any, Final
 
 from ferrule.frontends.triton.recorded.numbers.base import Number, plain
+from ferrule.frontends.triton.recorded.numbers.viewed import (
+    Decision,
+    Path,
+    Sizes,
+    Viewing,
+    compare,
+    is_empty,
+    of_elements,
+    same,
+    strides_of_nothing,
+)
 from ferrule.specs.deferred import dataclass
-
-Sizes = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Sizes and strides of a tensor, as numbers that are followed."""
+    """Sizes and strides of a tensor, as numbers that are followed.
+
+    `path`: the strides are these in a call in which these decisions come out the same.  `moves`: so
+    are the places of elements.
+    """
 
     shape: Sizes
     strides: Sizes
+    path: tuple[Decision, ...] = ()
+    moves: bool = False
 
 
 def form_of_made(name: str, of: Callable[[Any], Form | None], args: Any, named: Any) -> Form | None:
@@ -101,6 +117,8 @@ def is_compact(form: Form) -> bool:
 
     Where a size is 1, a stride may be any.
     """
+    if form.moves:
+        compare(form.path)
     wanted = zip(form.shape, form.strides, compact(form.shape).strides, strict=True)
     return all(_is_apart(size, step, known) for size, step, known in wanted)
 
@@ -122,7 +140,12 @@ def _is_apart(size: Any, step: Any, known: Any) -> bool:
 def _of_copy(form: Form) -> Form:
     """What keeps the order of the dims: of a compact tensor it has the same strides, also where a
     size is 1; of another one it may have others."""
-    return form if is_compact(form) else Form(form.shape, (None,) * len(form.shape))
+    return form if is_compact(form) else unknown(form.shape)
+
+
+def unknown(shape: Sizes) -> Form:
+    """A tensor of whose strides nothing is known."""
+    return Form(shape, (None,) * len(shape))
 
 
 def _copied(form: Form, given: Sequence[Any]) -> Form | None:
@@ -135,17 +158,22 @@ def _is_format(value: Any) -> bool:
 
 
 def _made_compact(form: Form, given: Sequence[Any]) -> Form | None:
-    """`contiguous`: the tensor itself, if it is compact."""
+    """`contiguous`: the tensor itself, if it is compact or empty."""
     if any(str(each) != "torch.contiguous_format" for each in given):
         return None
-    return form if is_compact(form) else compact(form.shape)
+    if any(_is(size, 0) for size in form.shape) or is_compact(form):
+        return form
+    path = Path([*form.path])
+    of_elements(path, form.shape)
+    return Form(form.shape, compact(form.shape).strides, tuple(path.decisions))
 
 
 def form_of_elements(forms: Sequence[Form]) -> Form:
     """The form of what a function of each element makes of tensors of these."""
     shape = reduce(_broadcast, (form.shape for form in forms))
     is_one = all(is_compact(form) and _has_steps(form) for form in forms)
-    return compact(shape) if is_one else Form(shape, (None,) * len(shape))
+    path = tuple(each for form in forms for each in form.path)
+    return Form(shape, compact(shape).strides, path) if is_one else unknown(shape)
 
 
 def _has_steps(form: Form) -> bool:
@@ -173,12 +201,32 @@ def _viewed(form: Form, given: Sequence[Any]) -> Form:
 
 
 def _seen_as(form: Form, shape: Sequence[Any]) -> Form:
-    """A compact tensor in another shape.  Strides of new dims are multiples of the last one, also
-    where a size is 1.  Of what is not compact each view has strides of its own."""
-    is_one = is_compact(form) and (not form.strides or form.strides[-1] == 1)
-    if is_one or form.strides != compact(form.shape).strides:
-        return compact(shape)
-    return Form(tuple(shape), (None,) * len(shape))
+    """A tensor in another shape.  Of a compact one the strides are those of a compact one, also
+    where a size is 1."""
+    new, path = tuple(shape), Path([*form.path])
+    if is_empty(form.shape):
+        _ = [size == 0 for size in form.shape]
+        strides = strides_of_nothing(path, form.shape, form.strides, new)
+        return Form(new, strides, tuple(path.decisions))
+    of_elements(path, form.shape)
+    if _is_compact_here(form) and is_compact(form):
+        if form.strides:
+            path.asks("eq", form.strides[-1], 1)
+        return Form(new, compact(new).strides, tuple(path.decisions))
+    viewing = Viewing(form.shape, form.strides, new, path)
+    strides_ = viewing.strides()
+    if strides_ is None:
+        return Form(new, compact(new).strides, tuple(path.decisions), moves=True)
+    _ = [_is_apart(*each) for each in viewing.joined]  # else the elements would be copied
+    return Form(new, strides_, tuple(path.decisions), moves=True)
+
+
+def _is_compact_here(form: Form) -> bool:
+    """Whether a tensor is compact in the recording, and its last stride is 1; calls are not
+    compared for it."""
+    known = zip(*map(plain, (form.shape, form.strides, compact(form.shape).strides)), strict=True)
+    is_one = all(size == 1 or step == wanted for size, step, wanted in known)
+    return is_one and (not form.strides or bool(plain(form.strides[-1]) == 1))
 
 
 def is_left(size: Any) -> bool:
@@ -199,11 +247,6 @@ def _left(sizes: list[Any], said: Sequence[Any]) -> Any:
     return product(sizes) if plain(by) == 1 else product(sizes) // by
 
 
-def same(one: Any, other: Any) -> bool:
-    """Whether two numbers are made in the same way."""
-    return bool(getattr(one, "tree", plain(one)) == getattr(other, "tree", plain(other)))
-
-
 def product(sizes: Sequence[Any]) -> Any:
     """The number of elements."""
     return reduce(operator.mul, sizes, 1)
@@ -215,12 +258,13 @@ def _expanded(form: Form, given: Sequence[Any]) -> Form:
     sizes = [was if is_left(size) else size for size, (was, _) in zip(shape, old, strict=True)]
     pairs = zip(sizes, old, strict=True)
     steps = [step if same(size, was) or size == was else 0 for size, (was, step) in pairs]
-    return Form(tuple(sizes), tuple(steps))
+    return replace(form, shape=tuple(sizes), strides=tuple(steps))
 
 
 def _permuted(form: Form, given: Sequence[Any]) -> Form:
     order = [plain(each) for each in listed(given)]
-    return Form(tuple(form.shape[at] for at in order), tuple(form.strides[at] for at in order))
+    shape, strides = (tuple(each[at] for at in order) for each in (form.shape, form.strides))
+    return replace(form, shape=shape, strides=strides)
 
 
 def _swapped(form: Form, given: Sequence[Any]) -> Form:
@@ -240,9 +284,8 @@ def _widened(form: Form, given: Sequence[Any]) -> Form:
     at = plain(given[0]) % (len(form.shape) + 1)
     inside = at < len(form.shape)
     step = form.shape[at] * form.strides[at] if inside else 1
-    return Form(
-        (*form.shape[:at], 1, *form.shape[at:]), (*form.strides[:at], step, *form.strides[at:])
-    )
+    shape = (*form.shape[:at], 1, *form.shape[at:])
+    return replace(form, shape=shape, strides=(*form.strides[:at], step, *form.strides[at:]))
 
 
 def _squeezed(form: Form, given: Sequence[Any]) -> Form:
@@ -262,6 +305,12 @@ def _flattened(form: Form, given: Sequence[Any]) -> Form:
     return _seen_as(form, (*form.shape[:first], inner, *form.shape[last + 1 :]))
 
 
+def _ravelled(form: Form, given: Sequence[Any]) -> Form | None:
+    """`ravel`: a view of what `contiguous` makes."""
+    made = _made_compact(form, ())
+    return None if made is None or given else _viewed(made, [-1])
+
+
 def _unflattened(form: Form, given: Sequence[Any]) -> Form:
     at, sizes = plain(given[0]) % len(form.shape), [*given[1]]
     inner = _viewed(Form((form.shape[at],), (1,)), [sizes]).shape
@@ -270,7 +319,7 @@ def _unflattened(form: Form, given: Sequence[Any]) -> Form:
 
 def _narrowed(form: Form, given: Sequence[Any]) -> Form:
     at = plain(given[0]) % len(form.shape)
-    return Form((*form.shape[:at], given[2], *form.shape[at + 1 :]), form.strides)
+    return replace(form, shape=(*form.shape[:at], given[2], *form.shape[at + 1 :]))
 
 
 def _selected(form: Form, given: Sequence[Any]) -> Form:
@@ -309,7 +358,9 @@ def _indexed(form: Form, given: Sequence[Any]) -> Form | None:
                 shape.append(-(-_length(form.shape[at], each) // step))
                 strides.append(form.strides[at] * step)
             at += 1
-    return Form(tuple(shape), tuple(strides)) if None not in strides else None
+    if None in strides:
+        return None
+    return replace(form, shape=tuple(shape), strides=tuple(strides))
 
 
 def _is_part(each: Any) -> bool:
@@ -357,7 +408,7 @@ _WRITERS: Final[dict[str, Callable[[Form, Sequence[Any]], Form | None]]] = {
     "unsqueeze": _widened,
     "squeeze": _squeezed,
     "flatten": _flattened,
-    "ravel": _flattened,
+    "ravel": _ravelled,
     "unflatten": _unflattened,
     "narrow": _narrowed,
     "select": _selected,

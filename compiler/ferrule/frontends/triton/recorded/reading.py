@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 from ferrule.frontends.triton.recorded.followed import Followed, size_of, tree_of_number
@@ -14,6 +14,7 @@ from ferrule.frontends.triton.recorded.log import Compared, Log, Read, place
 from ferrule.frontends.triton.recorded.nodes import Leaf, Tree, is_float
 from ferrule.frontends.triton.recorded.numbers.base import Number, plain
 from ferrule.frontends.triton.recorded.numbers.floats import float_of
+from ferrule.frontends.triton.recorded.numbers.viewed import Decision, compare
 from ferrule.frontends.triton.recorded.tensors import is_torch
 from ferrule.specs.conditions import Real
 from ferrule.specs.deferred import dataclass
@@ -43,6 +44,9 @@ class Reading:
     shared: dict[int, str] = field(default_factory=dict)
     forms: dict[int, Form | None] = field(default_factory=dict)
     whole: dict[int, Form] = field(default_factory=dict)
+    paths: dict[int, tuple[Decision, ...]] = field(default_factory=dict)
+    """What a call is compared for where strides are read that follow from others in no known way,
+    by the identity of the tensor."""
     body: set[int] = field(default_factory=set)
     """Memory that the body of the `with` made.  If nothing says how, each call has sizes of its own
     for it, as for an argument."""
@@ -64,10 +68,18 @@ class Reading:
 
     def forget(self) -> None:
         """What was made until now is the caller's: of its sizes nothing follows from others."""
-        for each in (self.made, self.shapes, self.shared, self.forms, self.whole):
+        for each in (self.made, self.shapes, self.shared, self.forms, self.whole, self.paths):
             each.clear()
 
     def sizes(self, tensor: Any, kind: str, values: Sequence[int]) -> list[Any]:
+        """Sizes or strides of a tensor as the host function reads them; a call is one in which the
+        strides are made in the same way."""
+        if kind == "stride":
+            known = self._known(tensor)
+            compare(self.paths.get(id(tensor), ()) if known is None else known.path)
+        return self._sizes(tensor, kind, values)
+
+    def _sizes(self, tensor: Any, kind: str, values: Sequence[int]) -> list[Any]:
         """Sizes or strides of a tensor: as they were made, else numbers of their own."""
         form = self._known(tensor)
         known = (form.shape if kind == "shape" else form.strides) if form is not None else ()
@@ -85,27 +97,42 @@ class Reading:
 
     def form(self, tensor: Any) -> Form:
         """The sizes and strides of a tensor."""
-        shape, strides = tuple(tensor.shape), tensor.stride()
-        return Form(
-            tuple(self.sizes(tensor, "shape", shape)), tuple(self.sizes(tensor, "stride", strides))
-        )
+        shape = tuple(self._sizes(tensor, "shape", tuple(tensor.shape)))
+        strides = tuple(self._sizes(tensor, "stride", tensor.stride()))
+        known = self._known(tensor)
+        if known is None:
+            return Form(shape, strides, self.paths.get(id(tensor), ()))
+        return Form(shape, strides, known.path, known.moves)
 
     def trees(self, tensor: Any) -> list[Tree]:
         """How the sizes of a tensor were made."""
         sizes = self.sizes(tensor, "shape", tuple(tensor.shape))
         return [each.tree if isinstance(each, Followed) else int(each) for each in sizes]
 
-    def make(self, tensor: Any, form: Form | None) -> None:
-        """A function made a tensor, or a part of one; None: of its sizes nothing is known."""
+    def make(self, tensor: Any, form: Form | None, of: Sequence[Any] = ()) -> None:
+        """A function made a tensor, or a part of one, `of` others; None: of its sizes nothing is
+        known."""
         self.kept.append(tensor)
         known = form if form is not None and fits(form, tensor) else None
         if known is None and (id(tensor) in self.names or id(tensor) in self.forms):
             return  # a function that gives its tensor back
         if known is not None and self._is_argument(tensor, known):
             return
+        if known is None or None in known.strides:  # they follow from the others, nobody knows how
+            path = tuple(each for other in of if other is not tensor for each in self._pins(other))
+            self.paths[id(tensor)] = path
+            known = None if known is None else replace(known, path=path)
         self.forms[id(tensor)] = known
         if known is not None and _storage(tensor) in self.made:
             self.whole.setdefault(_storage(tensor), known)
+
+    def _pins(self, tensor: Any) -> Iterator[Decision]:
+        """A tensor has the recorded sizes and strides."""
+        form = self.form(tensor)
+        yield from form.path
+        for each in (*form.shape, *form.strides):
+            if isinstance(each, Number):
+                yield "eq", each, plain(each), True, None
 
     def _known(self, tensor: Any) -> Form | None:
         """Another object for the same tensor has its form, too: a backward function gets one."""

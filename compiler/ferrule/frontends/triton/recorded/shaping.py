@@ -25,9 +25,10 @@ from ferrule.frontends.triton.recorded.forms import (
     is_compact,
     is_left,
     product,
-    same,
+    unknown,
 )
 from ferrule.frontends.triton.recorded.numbers.base import Number, plain
+from ferrule.frontends.triton.recorded.numbers.viewed import same
 from ferrule.frontends.triton.recorded.reading import Reading, tensors_in
 from ferrule.frontends.triton.recorded.tensors import is_torch
 
@@ -104,7 +105,7 @@ def shaped(reading: Reading, name: str, args: Sequence[Any], kwargs: Any, result
         form = _form(reading, name, args, kwargs, each, given)
         if form is None:
             _taken(reading, given, args, kwargs)
-        reading.make(each, form)
+        reading.make(each, form, given)
 
 
 def _compare(reading: Reading, name: str, tensor: Any, args: Sequence[Any], kwargs: Any) -> None:
@@ -149,7 +150,7 @@ def _form(
         of = reading.form(given[0]).shape if given else ()
         others = numbers_in([*args, *kwargs.values()])
         _hold(reading, *(each for each in others if not any(same(each, size) for size in of)))
-        return Form(found.shape, (None,) * len(found.shape))
+        return unknown(found.shape)
     if is_torch(made) and given and name not in KNOWN and _is_of_elements(name):
         found = form_of_elements([*map(reading.form, given)])
         return found if fits(found, made) else None
