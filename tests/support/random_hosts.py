@@ -102,6 +102,8 @@ class Host:
             (f"{name}[..., :{rng.choice((1, 2, 4))}]", rank), (f"{name}[:{self.size()}]", rank),
             (f"{name}[None]", rank + 1), (f"{name}.expand({name}.shape)", rank),
             (f"{name}.ravel()", 1), (f"{name}.view({name}.shape)", rank),
+            (f"{name}.unflatten(-1, (1, -1))", rank + 1), (f"{name}.chunk(2, -1)[0]", rank),
+            (f"{name}.unflatten(-1, (-1, {rng.choice((1, 2, 4))}))", rank + 1),
         ]  # fmt: skip
         if rank > 1:
             ways += [
@@ -109,7 +111,9 @@ class Host:
                 (f"{name}[0]", rank - 1), (f"{name}[:, 0]", rank - 1), (f"{name}.mT", rank),
                 (f"{name}[:, :1]", rank), (f"{name}.select(0, 0)", rank - 1),
                 (f"{name}.narrow(1, 0, {name}.shape[1])", rank),
-                (f"{name}.view({name}.shape[0], -1)", 2),
+                (f"{name}.view({name}.shape[0], -1)", 2), (f"{name}.flatten(-2)", rank - 1),
+                (f"{name}.mT.reshape(-1, {name}.shape[0])", 2),
+                (f"{name}.reshape({name}.shape[0], -1)", 2),
             ]  # fmt: skip
         way, self.tensors[new] = rng.choice(ways)
         self.add(f"{new} = {way}")

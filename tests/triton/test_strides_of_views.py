@@ -77,6 +77,11 @@ CASES: dict[str, tuple[Callable[[Any], int], list[Layout], list[Layout]]] = {
     ),
     "a turned view": (lambda x: heads(x).transpose(1, 2).stride(2), HEADS, HEADS_CALLED),
     "a part of a view": (lambda x: heads(x)[:, :, 0].stride(1), HEADS, HEADS_CALLED),
+    "a size again": (
+        lambda x: x.view(x.shape[0], 2, 2).stride(0),
+        [((3, 4), (8, 1)), ((4, 4), (8, 1)), ((5, 4), (8, 1))],
+        [((4, 4), (8, 1)), ((2, 4), (8, 1)), ((1, 4), (8, 1))],
+    ),
     "the same shape": (lambda x: x.view(x.shape).stride(0), ROWS, ROWS_CALLED),
     "rows": (lambda x: x.view(-1, x.shape[-1]).stride(0), ROWS, ROWS_CALLED),
     "contiguous": (lambda x: x.contiguous().stride(0), PADDED, PADDED_CALLED),
@@ -160,3 +165,14 @@ def test_what_reads_no_stride_takes_sizes_of_1(gpu: FakeCuda, hosts: ModuleType)
     function = compiled(hosts, lambda x: heads(x).shape[1], HEADS, general=True)
     for layout in HEADS_CALLED:
         assert told(gpu, function, layout) == layout[0][1]
+
+
+@pytest.mark.parametrize("shape", [(4, 2, 2), (4, 2, 2, 1), (1, 4, 4), (4, 1, 2, 2), (2, 8), (16,)])
+@pytest.mark.parametrize("strides", [(8, 1), (4, 1), (1, 4), (5, 2), (4, 0)])
+def test_strides_are_those_of_torch(shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    pytest.importorskip("torch")
+    from ferrule.frontends.triton.recorded.forms import Form, form_of_made
+
+    form = Form((4, 4), strides)
+    found = form_of_made("reshape", lambda _: form, (None, shape), {})
+    assert found is not None and found.strides == given(((4, 4), strides)).reshape(shape).stride()

@@ -155,6 +155,7 @@ class Viewing:
     def _takes(self, size: Any, taken: Sequence[Any], sizes: Sequence[Any]) -> bool:
         """Whether a new dim is a part of these dims: while others are left of them, or a 1.  One of
         the sizes that are left is so in each call."""
-        if any(same(size, each) for each in _rest(sizes, taken)):
+        is_part = all(same(each, 1) for each in _rest(taken, sizes))
+        if is_part and any(same(size, each) for each in _rest(sizes, taken)):
             return True
         return self.path.asks_products("lt", taken, sizes) or self.path.asks("eq", size, 1)
