@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
 from ferrule.specs import params
@@ -85,7 +85,12 @@ def with_exact_strides(param: params.Param, numbers: Collection[Dim]) -> params.
     def change(each: params.Param) -> params.Param:
         if not isinstance(each, params.Tensor):
             return each
-        axes = {axis for axis, dim in enumerate(each.strides) if dim in numbers}
-        return changed(each, exact_strides=tuple(sorted({*axes, *each.exact_strides})))
+        return with_exact_dims(each, (i for i, dim in enumerate(each.strides) if dim in numbers))
 
     return mapped(param, change)
+
+
+def with_exact_dims(tensor: params.Tensor, dims: Iterable[int]) -> params.Tensor:
+    """The spec with the strides of these dims exact, beside those that are."""
+    exact = tuple(sorted({*tensor.exact_strides, *dims}))
+    return tensor if exact == tensor.exact_strides else changed(tensor, exact_strides=exact)

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ferrule.specs.binding import places_of
-from ferrule.specs.copies import changed, with_exact_strides
+from ferrule.specs.copies import with_exact_dims, with_exact_strides
 from ferrule.specs.expr import Dim, Sym, symbols_of
 from ferrule.specs.params import Param, Tensor
 from ferrule.specs.signature import Signature
@@ -37,13 +37,10 @@ def exactly(
     alone = {symbol for symbol in described if _is_free(symbol) and _count(signature, symbol) == 1}
     found = _of_strides(signature, {*numbers, *required, *alone})
     marked = (with_exact_strides(param, found) for param in params)
-    return tuple(_with_axes(param, exact.get(param.name, ())) for param in marked)
-
-
-def _with_axes(param: Param, axes: Sequence[int]) -> Param:
-    if not axes or not isinstance(param, Tensor):
-        return param
-    return changed(param, exact_strides=tuple(sorted({*param.exact_strides, *axes})))
+    return tuple(
+        with_exact_dims(param, exact.get(param.name, ())) if isinstance(param, Tensor) else param
+        for param in marked
+    )
 
 
 def _of_strides(signature: Signature, symbols: Collection[Sym]) -> frozenset[Dim]:

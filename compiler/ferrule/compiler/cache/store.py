@@ -221,7 +221,7 @@ def _is_private(found: os.stat_result) -> bool:
     A folder of another user is not private, whatever its permissions say: its owner may change
     them.
     """
-    # An entry is code that is run: whoever can write it could do all that this user can.
+    # This process runs the code of an entry: its writer could do all that this user can.
     return found.st_uid in (os.geteuid(), 0) and not found.st_mode & _OTHERS
 
 

@@ -84,7 +84,7 @@ class Op(IntEnum):
     # Numbers.
     LOAD = auto()
     """Load the number at `axis` of place `kind`, doubled if `b` is 1; go to row `a` if it is an
-    arbitrary stride, which there is none of if `a` is 0."""
+    arbitrary stride.  With 0 as `a` no stride is arbitrary."""
     EXACT = auto()
     """Check that the number is `b`."""
     MATCH = auto()

@@ -36,7 +36,8 @@ from ferrule.specs.signature import Signature
 Guard = tuple[At, Mask]
 """A value is present if the type index at this place is in the mask."""
 
-# The types of tvm-ffi's c_api.h end below 80; those of the run time are one bit, `DYNAMIC`.
+# Types in tvm-ffi's c_api.h have indices below 80; one bit, `DYNAMIC`, stands for all types that
+# a program registers.
 NOT_NONE = mask_of([*range(1, 80), DYNAMIC])
 JUST_NONE = mask_of([0])
 

@@ -60,8 +60,7 @@ def define_narrow(emitter: Emitter) -> None:
         far = build.icmp_signed(">", further, const(63))
         small = _rounded(emitter, fraction, build.select(far, const(63), further))
         finite = build.select(is_normal, normal, small)
-        # Also after rounding up from the largest number, whose bits become exactly those of
-        # infinity.
+        # The largest number, rounded up, has the bits of infinity: the comparison leaves it.
         past = build.icmp_signed(">", finite, infinity)
         finite = build.select(past, infinity, finite)
         is_nan = build.icmp_signed(">", magnitude, const(0x7FF << _F64_MANTISSA))

@@ -31,7 +31,7 @@ CONSTANTS: Final = {
 GATES: Final = """
 def gate_at(area: u64, key: u64) -> u64:
     world = load_u64(area + R_WORLD)
-    # Odd, so that it is another entry than that of what was released at the place itself.
+    # An odd key: the entry of the address itself says who released there.
     at = place_of(world, key | 1, 1)
     if at == 0:
         return 0

@@ -132,7 +132,7 @@ class Init:
         while end > first and end % 8:
             end -= 1
             self._one(end)
-        # A byte of bits stands for 8 bytes; those that share one with others were set one by one.
+        # A byte of bits stands for 8 bytes; the loops above set bits of bytes that are not whole.
         ctypes.memset(self._bits + first // 8, 255, (end - first) // 8)
 
     def _one(self, offset: int) -> None:

@@ -169,8 +169,8 @@ class _Region:
         return (start, size) if address < start + max(size, 1) else None
 
     def freed(self, address: int) -> tuple[int, int] | None:
-        """The block that held an address, among those that were freed and wait to be used again;
-        the last one freed if there are several."""
+        """The freed block that held an address and was not used again yet; of several the one that
+        was freed last."""
         for start, _, size in reversed(self._waiting):
             if start <= address < start + max(size, 1):
                 return start, size

@@ -140,8 +140,8 @@ def look(w: u64, lane: u32, at: u64, parity: u64) -> i32:
         return 2
     if parity_of(load_u64(at)) != parity:
         return 1
-    # Copies are done now that somebody waits for them: first those of cp.async, then bulk copies
-    # one by one, until the phase is complete.
+    # A wait makes the copies happen: first all of cp.async, then bulk copies one by one, until the
+    # phase is complete.
     if arrivals_at(w, at) != 0:
         return 2
     while parity_of(load_u64(at)) == parity:

@@ -15,7 +15,7 @@ from ferrule.frontends.triton.arguments import Fixed, Output, inner
 from ferrule.frontends.triton.traced.strides import Read, watched
 from ferrule.frontends.triton.types import TypeText, Word, read_type, read_word
 from ferrule.specs import Dim, Param, SupportsSpec, Sym, Tensor
-from ferrule.specs.copies import changed
+from ferrule.specs.copies import with_exact_dims
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import is_dim, symbols_of
 
@@ -203,9 +203,7 @@ class Tensors:
         """Records strides of callers' tensors that are numbers of the call."""
         for name, axis in read:
             if name not in self.made:
-                tensor = self.specs[name]
-                axes = sorted({*tensor.exact_strides, axis})
-                self.specs[name] = changed(tensor, exact_strides=tuple(axes))
+                self.specs[name] = with_exact_dims(self.specs[name], [axis])
 
     def referred(self, name: str, text: str, found: re.Match[str]) -> Dim:
         """The size to which a `REFERENCE` refers."""

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any, Final
 
-from ferrule.frontends.triton.recorded.numbers.base import Number, plain
+from ferrule.frontends.triton.recorded.numbers.base import plain
 from ferrule.frontends.triton.recorded.numbers.viewed import (
     Decision,
     Path,
@@ -130,10 +130,7 @@ def _is_apart(size: Any, step: Any, known: Any) -> bool:
     if same(step, known):
         return True
     outcome = bool(plain(size) == 1 or plain(step) == plain(known))
-    several = [each for each in (size, step, known) if isinstance(each, Number)]
-    if several:
-        left, right, unless = (getattr(each, "tree", each) for each in (step, known, size))
-        several[0].log.compare("eq", left, right, outcome, unless)
+    compare([("eq", step, known, outcome, size)])
     return outcome
 
 

@@ -20,6 +20,7 @@ from typing import Final
 
 from llvmlite import ir
 
+from ferrule.language.codegen.facts import lanes
 from ferrule.language.codegen.facts.spine import multiple, nearness
 from ferrule.language.codegen.functions.loops import ZERO, counted
 from ferrule.language.codegen.functions.lowering import FunctionLowering
@@ -33,9 +34,6 @@ SHORTEST: Final = 4
 
 MOST_OPS: Final = 128
 """The limit of ops of a row that is unrolled."""
-
-FURTHEST: Final = 8
-"""The elements of a step that LLVM reads as vectors and sorts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +128,7 @@ def _pays(
         return False
     down = _Degrees(axis, constants, dict.fromkeys(pitch.rows, 1), pitch.length)
     down.known.update(dict.fromkeys(pitch.columns, 0))
-    near = [down.is_within(op, FURTHEST) for op in down.accesses(every)]
+    near = [down.is_within(op, lanes.MOST) for op in down.accesses(every)]
     return all(near) and len(near) > before
 
 

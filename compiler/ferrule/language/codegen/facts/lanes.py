@@ -13,7 +13,8 @@ from typing import Final
 from ferrule.language.ir import ops
 
 MOST: Final = 8
-"""The neighbours that LLVM permutes (its `max-interleave-group-factor`)."""
+"""The neighbours that LLVM permutes, or the elements of a step of which it reads all (its
+`max-interleave-group-factor`)."""
 
 
 def has_wide_parts(kernel: ops.Function) -> bool:

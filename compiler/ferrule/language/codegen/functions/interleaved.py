@@ -20,12 +20,9 @@ from typing import Final, Literal
 
 from llvmlite import ir
 
+from ferrule.language.codegen.facts.lanes import MOST
 from ferrule.runtime.llvm.layouts import size_of
 from ferrule.specs.deferred import dataclass
-
-FURTHEST: Final = 8
-"""The most elements from an access of a group to that of the next iteration: LLVM's
-`max-interleave-group-factor`."""
 
 FEWEST: Final = 3
 """The fewest accesses of which one can move: past another, to a third."""
@@ -51,8 +48,8 @@ def may_move(accesses: Sequence[ir.Instruction], counter: ir.Value, *, copied: b
     found = [forms.access(at, each) for at, each in enumerate(inside)]
     if not any(each.is_strided for each in found):
         return False
-    repeated = [_is_repeated(each.parent, head) for each in inside]
-    return _Order(found, repeated, copied).is_broken()
+    repeats = {block: _is_repeated(block, head) for block in {each.parent for each in inside}}
+    return _Order(found, [repeats[each.parent] for each in inside], copied).is_broken()
 
 
 # ---- blocks of a loop ----
@@ -108,7 +105,7 @@ class _Access:
         """Whether it may be in a group."""
         if self.stride is None:
             return True
-        return self.size < abs(self.stride) <= FURTHEST * self.size
+        return self.size < abs(self.stride) <= MOST * self.size
 
     def may_be_grouped(self, other: _Access) -> bool:
         """Whether LLVM may find that both have one base.

@@ -13,7 +13,7 @@ from ferrule.frontends.triton.recorded.log import Log
 from ferrule.frontends.triton.recorded.nodes import Leaf
 from ferrule.frontends.triton.recorded.tensors import Recorded
 from ferrule.specs import Tensor
-from ferrule.specs.copies import changed
+from ferrule.specs.copies import with_exact_dims
 
 Axes = Mapping[str, tuple[int, ...]]
 """Dims of tensors, by name."""
@@ -50,5 +50,4 @@ def name_of(leaf: Leaf) -> str:
 
 def with_axes(tensor: Tensor, axes: Axes) -> Tensor:
     """The tensor with these of its strides as numbers of the call."""
-    several = {*tensor.exact_strides, *axes.get(tensor.name, ())}
-    return changed(tensor, exact_strides=tuple(sorted(several)))
+    return with_exact_dims(tensor, axes.get(tensor.name, ()))
