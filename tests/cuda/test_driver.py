@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cuda_device import FakeCuda, build
+from cuda_device import FakeCuda, build, stand_in
 
 from ferrule.compiler.cuda import tilings
 from ferrule.compiler.cuda.launcher.driver import (
@@ -61,6 +61,11 @@ def kind_of(parameter: str) -> object:
         return PTR
     assert first in NUMBERS, parameter
     return I32
+
+
+def test_the_stand_in_is_compiled_once_a_process(fake_cuda: FakeCuda) -> None:
+    """It takes half a second, and hundreds of tests have it."""
+    assert stand_in() is fake_cuda
 
 
 @pytest.mark.parametrize("name", [*CALLS, FUNCTION])

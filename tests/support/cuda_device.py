@@ -256,7 +256,6 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="fake_cuda")
 
 
-@cache
 def stand_in() -> FakeCuda:
     """The stand-in, outside of tests.  RuntimeError on a machine that has a real libcuda."""
     found = _stand_in()
@@ -265,7 +264,9 @@ def stand_in() -> FakeCuda:
     return found
 
 
+@cache
 def _stand_in() -> FakeCuda | None:
+    """The stand-in, compiled and loaded once a process; None beside a real driver."""
     if has_libcuda():
         return None
     # What is there by now stays: collections between the tests need not look at it.
