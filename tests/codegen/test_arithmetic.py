@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
-from cpu_machine import BASELINE, compile_program, elementwise
+from cpu_machine import BASELINE, compile_program, elementwise, elementwise_each
 
 from ferrule import specs
 from ferrule.language.codegen import CodegenError, lower_cpu
@@ -48,12 +48,39 @@ def wrap(dtype: DType, value: int) -> int:
     return (value - low) % (1 << dtype.bits) + low
 
 
-def run_pairs(make: Any, dtype: DType, target: DType, edges: list[Any], cpu: str | None) -> Any:
+Make = Callable[..., ops.Value]
+"""The op of a program: it takes a builder and the operands."""
+
+
+def run_each(
+    made: Sequence[tuple[Make, DType]], sources: Sequence[DType], *arrays: Any, cpu: str | None
+) -> list[Any]:
+    """What each of several ops makes of arrays, compiled in one program."""
+    outs = [np.zeros(len(arrays[0]), target.name) for _, target in made]
+    program = compile_program(elementwise_each(made, sources), cpu)
+    assert program(*arrays, *outs, len(arrays[0])) == 0
+    return outs
+
+
+def run_pairs(
+    makes: Iterable[Make], dtype: DType, target: DType, edges: list[Any], cpu: str | None
+) -> tuple[Any, Any, list[Any]]:
+    """All pairs of these values, and what each of several ops makes of them."""
     left, right = zip(*itertools.product(edges, edges), strict=True)
     a, b = np.array(left, dtype.name), np.array(right, dtype.name)
-    out = np.zeros(len(a), target.name)
-    assert compile_program(elementwise(make, [dtype, dtype], target), cpu)(a, b, out, len(a)) == 0
-    return a, b, out
+    return a, b, run_each([(make, target) for make in makes], [dtype, dtype], a, b, cpu=cpu)
+
+
+def binary(op: ops.BinaryOp) -> Make:
+    return lambda b, x, y: b.binary(op, x, y)
+
+
+def unary(op: ops.UnaryOp) -> Make:
+    return lambda b, x: b.unary(op, x)
+
+
+def compare(op: ops.CompareOp) -> Make:
+    return lambda b, x, y: b.compare(op, x, y)
 
 
 def saturating_shift(left: bool) -> Callable[[int, int, DType], int]:
@@ -83,10 +110,8 @@ INTEGER_OPS: dict[ops.BinaryOp, Callable[[int, int, DType], int]] = {
 @CPUS
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_integer_operators(dtype: DType, cpu: str | None) -> None:
-    for op, meaning in INTEGER_OPS.items():
-        a, b, out = run_pairs(
-            lambda b, x, y, op=op: b.binary(op, x, y), dtype, dtype, integers(dtype), cpu
-        )
+    a, b, outs = run_pairs(map(binary, INTEGER_OPS), dtype, dtype, integers(dtype), cpu)
+    for (op, meaning), out in zip(INTEGER_OPS.items(), outs, strict=True):
         for x, y, got in zip(a.tolist(), b.tolist(), out.tolist(), strict=True):
             assert got == wrap(dtype, meaning(x, y, dtype)), (op, x, y)
 
@@ -104,10 +129,8 @@ COMPARE: dict[ops.CompareOp, Callable[[Any, Any], Any]] = {
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS])
 def test_comparisons(dtype: DType) -> None:
     edges: list[Any] = integers(dtype) if dtype.is_integer else floats(dtype)
-    for op, meaning in COMPARE.items():
-        a, b, out = run_pairs(
-            lambda b, x, y, op=op: b.compare(op, x, y), dtype, specs.Boolean, edges, None
-        )
+    a, b, outs = run_pairs(map(compare, COMPARE), dtype, specs.Boolean, edges, None)
+    for (op, meaning), out in zip(COMPARE.items(), outs, strict=True):
         np.testing.assert_array_equal(out, meaning(a, b), err_msg=op)
 
 
@@ -125,10 +148,8 @@ FLOAT_OPS: dict[ops.BinaryOp, Callable[[Any, Any], Any]] = {
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_float_operators(dtype: DType, cpu: str | None) -> None:
-    for op, meaning in FLOAT_OPS.items():
-        a, b, out = run_pairs(
-            lambda b, x, y, op=op: b.binary(op, x, y), dtype, dtype, floats(dtype), cpu
-        )
+    a, b, outs = run_pairs(map(binary, FLOAT_OPS), dtype, dtype, floats(dtype), cpu)
+    for (op, meaning), out in zip(FLOAT_OPS.items(), outs, strict=True):
         wanted = meaning(a, b)
         np.testing.assert_array_equal(out, wanted, err_msg=op)
         if op in ("max", "min"):  # -0.0 is less than 0.0, which NumPy leaves open
@@ -145,21 +166,17 @@ def test_float_operators(dtype: DType, cpu: str | None) -> None:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_float_unary(dtype: DType, cpu: str | None) -> None:
     a = np.array(floats(dtype), dtype.name)
-    for op, meaning in (("neg", np.negative), ("sqrt", np.sqrt)):
-        out = np.zeros_like(a)
-        program = elementwise(lambda b, x, op=op: b.unary(op, x), [dtype], dtype)
-        compile_program(program, cpu)(a, out, len(a))
-        np.testing.assert_array_equal(out, meaning(a))
-    np.testing.assert_array_equal(np.signbit(out[a == 0]), np.signbit(a[a == 0]))
+    negated, root = run_each([(unary("neg"), dtype), (unary("sqrt"), dtype)], [dtype], a, cpu=cpu)
+    np.testing.assert_array_equal(negated, -a)
+    np.testing.assert_array_equal(root, np.sqrt(a))
+    np.testing.assert_array_equal(np.signbit(root[a == 0]), np.signbit(a[a == 0]))
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_integer_unary(dtype: DType) -> None:
     a = np.array(integers(dtype), dtype.name)
-    for op, meaning in (("neg", operator.neg), ("not", operator.invert)):
-        out = np.zeros_like(a)
-        program = elementwise(lambda b, x, op=op: b.unary(op, x), [dtype], dtype)
-        compile_program(program)(a, out, len(a))
+    outs = run_each([(unary("neg"), dtype), (unary("not"), dtype)], [dtype], a, cpu=None)
+    for meaning, out in zip((operator.neg, operator.invert), outs, strict=True):
         assert out.tolist() == [wrap(dtype, meaning(x)) for x in a.tolist()]
 
 

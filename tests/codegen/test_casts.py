@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
-from cpu_machine import BASELINE, compile_program, elementwise
+from cpu_machine import BASELINE, compile_program, elementwise, elementwise_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.rounding import bits_of
@@ -31,10 +32,15 @@ def storage(dtype: DType) -> str:
 
 
 def cast(source: DType, target: DType, values: Any, cpu: str | None = None) -> Any:
-    program = elementwise(lambda b, x: b.cast(target, x), [source], target)
-    out = np.zeros(len(values), storage(target))
-    compile_program(program, cpu)(values, out, len(values))
-    return out
+    return casts(source, [target], values, cpu)[0]
+
+
+def casts(source: DType, targets: Sequence[DType], values: Any, cpu: str | None = None) -> Any:
+    """The same values as each of these, compiled in one program."""
+    made = [(lambda b, x, to=target: b.cast(to, x), target) for target in targets]
+    outs = [np.zeros(len(values), storage(target)) for target in targets]
+    compile_program(elementwise_each(made, [source]), cpu)(values, *outs, len(values))
+    return outs
 
 
 def bfloat16_values(bits: Any) -> Any:
@@ -66,17 +72,15 @@ def saturated(value: float, dtype: DType) -> int:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_float_to_integer_saturates(source: DType, cpu: str | None) -> None:
     values = np.array(float_edges(), source.name)
-    for target in INTEGERS:
-        wanted = [saturated(float(x), target) for x in values]
-        assert cast(source, target, values, cpu).tolist() == wanted, target
+    for target, out in zip(INTEGERS, casts(source, INTEGERS, values, cpu), strict=True):
+        assert out.tolist() == [saturated(float(x), target) for x in values], target
 
 
 @pytest.mark.parametrize("source", INTEGERS)
 def test_integer_to_integer_wraps(source: DType) -> None:
     values = np.array(integer_edges(source), source.name)
-    for target in INTEGERS:
-        wanted = values.astype(target.name)
-        np.testing.assert_array_equal(cast(source, target, values), wanted)
+    for target, out in zip(INTEGERS, casts(source, INTEGERS, values), strict=True):
+        np.testing.assert_array_equal(out, values.astype(target.name))
 
 
 @CPUS
@@ -84,12 +88,11 @@ def test_integer_to_integer_wraps(source: DType) -> None:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_integer_to_float_rounds_once(source: DType, cpu: str | None) -> None:
     values = np.array(integer_edges(source), source.name)
-    for target in WIDE:
-        np.testing.assert_array_equal(cast(source, target, values, cpu), values.astype(target.name))
-    halves = cast(source, specs.Float16, values, cpu)
-    np.testing.assert_array_equal(halves, values.astype(np.float16))
-    wanted = [nearest_bfloat16(Fraction(int(x))) for x in values]
-    assert cast(source, specs.BFloat16, values, cpu).tolist() == wanted
+    targets = (*WIDE, specs.Float16)
+    *outs, bfloats = casts(source, (*targets, specs.BFloat16), values, cpu)
+    for target, out in zip(targets, outs, strict=True):
+        np.testing.assert_array_equal(out, values.astype(target.name))
+    assert bfloats.tolist() == [nearest_bfloat16(Fraction(int(x))) for x in values]
 
 
 def nearest_bfloat16(value: Fraction) -> int:
@@ -118,8 +121,8 @@ def nearest_bfloat16(value: Fraction) -> int:
 
 def test_bool_casts() -> None:
     truth = np.array([0, 1, 2], np.uint8)
-    for target in (*INTEGERS, *WIDE, specs.Float16):
-        out = cast(specs.Boolean, target, truth)
+    targets = (*INTEGERS, *WIDE, specs.Float16)
+    for target, out in zip(targets, casts(specs.Boolean, targets, truth), strict=True):
         assert out.tolist() == [0, 1, 1], target
     for source in (*WIDE, specs.Float16):
         values = np.array([0.0, -0.0, 1.0, math.nan, math.inf, 6e-8], source.name)
@@ -132,8 +135,7 @@ def test_bool_casts() -> None:
 @CPUS
 def test_every_float16_widens(cpu: str | None) -> None:
     values = ALL_HALVES.view(np.float16)
-    for target in WIDE:
-        out = cast(specs.Float16, target, values, cpu)
+    for target, out in zip(WIDE, casts(specs.Float16, WIDE, values, cpu), strict=True):
         np.testing.assert_array_equal(out, values.astype(target.name))
         np.testing.assert_array_equal(np.signbit(out), np.signbit(values))
 
