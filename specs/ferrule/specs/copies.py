@@ -41,6 +41,31 @@ def mapped(param: params.Param, change: Callable[[params.Param], params.Param]) 
     return change(param)
 
 
+def with_tensors(
+    param: params.Param,
+    change: Callable[[str, params.Tensor], params.Tensor],
+    name: str | None = None,
+) -> params.Param:
+    """Apply `change` to each tensor in a spec, with its name in messages: in the tuple `p` they are
+    `p[0]`, `p[1]`."""
+    own = param.name if name is None else name
+
+    def inner(each: params.Param) -> params.Param:
+        return with_tensors(each, change, own)
+
+    match param:
+        case params.Tensor():
+            return change(own, param)
+        case params.Tuple(items=items):
+            named = (with_tensors(each, change, f"{own}[{at}]") for at, each in enumerate(items))
+            return changed(param, items=tuple(named))
+        case params.Union(members=members):
+            return changed(param, members=tuple(map(inner, members)))
+        case params.Optional(item=item):
+            return changed(param, item=inner(item))
+    return param
+
+
 def placed(param: params.Param, device: str) -> params.Param:
     """A spec in which every tensor that names no device is on this one."""
 

@@ -8,11 +8,12 @@ that are such a number are a tensor's `exact_strides`: a call has them, or is re
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
 from ferrule.specs.binding import places_of
-from ferrule.specs.copies import with_exact_dims, with_exact_strides
+from ferrule.specs.copies import with_exact_dims, with_exact_strides, with_tensors
 from ferrule.specs.expr import Dim, Sym, symbols_of
 from ferrule.specs.params import Param, Tensor
 from ferrule.specs.signature import Signature
@@ -31,16 +32,18 @@ def exactly(
 
     `described` are those that it hands on as strides of a tensor: they are exact where this refuses
     no call, because they are one stride alone, and any number.  Symbols of the requirements count
-    among the numbers.  `exact` are dims of parameters whose strides are exact besides.
+    among the numbers.  `exact` are dims of tensors whose strides are exact besides, by their names
+    in messages.
     """
     required = {symbol for each in signature.requires for symbol in each.symbols}
     alone = {symbol for symbol in described if _is_free(symbol) and _count(signature, symbol) == 1}
     found = _of_strides(signature, {*numbers, *required, *alone})
     marked = (with_exact_strides(param, found) for param in params)
-    return tuple(
-        with_exact_dims(param, exact.get(param.name, ())) if isinstance(param, Tensor) else param
-        for param in marked
-    )
+    return tuple(with_tensors(param, partial(_with_exact, exact)) for param in marked)
+
+
+def _with_exact(exact: Mapping[str, Sequence[int]], name: str, tensor: Tensor) -> Tensor:
+    return with_exact_dims(tensor, exact.get(name, ()))
 
 
 def _of_strides(signature: Signature, symbols: Collection[Sym]) -> frozenset[Dim]:

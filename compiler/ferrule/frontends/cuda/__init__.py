@@ -32,6 +32,7 @@ from ferrule.frontends.cuda.requests import FORMS, Form, Made, Request
 from ferrule.frontends.given import architectures, check_signature, emulates_gpu, texts
 from ferrule.frontends.launchsizes import checked_sizes
 from ferrule.frontends.sources import SourceLike, in_order, read_source, search_words
+from ferrule.frontends.strides import Asked
 from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
@@ -146,7 +147,8 @@ def compile(
     if kernel == "" or not isinstance(kernel, str | None):
         kind = ValueError if kernel == "" else TypeError
         raise kind(f"kernel must be the name of one kernel, but got {kernel!r}")
-    sizes = checked_sizes("grid", grid, signature)
+    asked = Asked.of(signature)
+    sizes = checked_sizes("grid", grid, asked.signature)
     named = read_source(source, f"{signature.name}.cu")
     names = () if kernel is None else (kernel,)
     compiled = module(
@@ -179,7 +181,7 @@ def compile(
         apart=apart,
     )
     left, made = named_results(signature, results)
-    return build(left, launch, results=made, zero=zero, doc=doc, options=options)
+    return build(left, asked.held(launch), results=made, zero=zero, doc=doc, options=options)
 
 
 def module(

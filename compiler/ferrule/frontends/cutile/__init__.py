@@ -17,6 +17,7 @@ from ferrule.frontends.given import architectures, brief, requiring
 from ferrule.frontends.kernels import build_kernel
 from ferrule.frontends.launchsizes import checked_sizes, constants_of
 from ferrule.frontends.packages import load
+from ferrule.frontends.strides import Asked
 from ferrule.specs import Condition, Dim, Requirement, Signature
 
 if TYPE_CHECKING:
@@ -75,13 +76,14 @@ def compile(
     found = _parameters(cutile, function, parameters)
     given, made = parted((each.spec for each in found if each.spec is not None), results)
     signature = Signature(function.__name__ if name is None else name, given)
-    sizes = checked_sizes("grid", grid, signature)
+    asked = Asked.of(signature)
+    sizes = checked_sizes("grid", grid, asked.signature)
     archs = architectures("target", target)
     convention = launch(cutile, kernel, function.__name__, found, sizes, archs)
     return build_kernel(
         function,
         requiring(signature, requires),
-        convention,
+        asked.held(convention),
         results=made,
         zero=zero,
         doc=doc,

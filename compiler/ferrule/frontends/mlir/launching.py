@@ -37,6 +37,7 @@ from ferrule.frontends.mlir.launches import (
 )
 from ferrule.frontends.mlir.repeated import Asserted, Repeated
 from ferrule.frontends.mlir.signatures import loop_value, size
+from ferrule.frontends.strides import Asked
 from ferrule.specs import Condition, Dim, Signature, Tensor
 from ferrule.specs.conditions import compare
 from ferrule.specs.deferred import dataclass
@@ -120,14 +121,15 @@ class Given:
 
 def launched(
     steps: Steps, code: DeviceCode, signature: Signature, given: Given, known: Known
-) -> CudaLaunch:
+) -> CallingConvention:
     """The launch of a kernel with sizes that the caller has said.
 
     Raises CompileError for a grid that is the same in every call, for sizes other than those that
     the kernel is compiled for, and where no block is said.
     """
     (launch,) = launches_in(steps)
-    grid = given.grid if known.grid else checked_sizes("grid", given.grid, signature)
+    asked = Asked.of(signature)
+    grid = given.grid if known.grid else checked_sizes("grid", given.grid, asked.signature)
     block = known.block if given.block is None else given.block
     if block is None:
         raise CompileError(
@@ -136,15 +138,16 @@ def launched(
                 expected="block=…, or gpu.known_block_size of the kernel",
             )
         )
-    return CudaLaunch(
+    made = CudaLaunch(
         code,
         launch.name,
         _parameters(launch, code, signature),
-        _as_known("grid", _said(grid, signature), known.grid, launch.name),
-        _as_known("block", _said(block, signature), known.block, launch.name),
-        _said(given.smem, signature),
-        cluster=_said(given.cluster, signature),
+        _as_known("grid", _said(grid, asked.signature), known.grid, launch.name),
+        _as_known("block", _said(block, asked.signature), known.block, launch.name),
+        _said(given.smem, asked.signature),
+        cluster=_said(given.cluster, asked.signature),
     )
+    return asked.held(made)
 
 
 def _as_known(what: str, sizes: Any, wanted: tuple[int, int, int] | None, kernel: str) -> Any:

@@ -33,6 +33,7 @@ from ferrule.frontends.numba.records import (
     records_of,
 )
 from ferrule.frontends.packages import load
+from ferrule.frontends.strides import Asked
 from ferrule.specs import Condition, Dim, Param, Requirement, Signature
 from ferrule.specs.copies import changed
 from ferrule.specs.params import Scalar, Tensor
@@ -106,11 +107,14 @@ def compile(
         from ferrule.frontends.numba.device import device_call
 
         archs = architectures("target", target, "'cpu', or ")
-        grid = None if grid is None else checked_sizes("grid", grid, signature)
+        asked = Asked.of(signature)
+        grid = None if grid is None else checked_sizes("grid", grid, asked.signature)
         sizes: list[Any] = [
-            unmarked(each(signature) if callable(each) else each) for each in (grid, block, smem)
+            unmarked(each(asked.signature) if callable(each) else each)
+            for each in (grid, block, smem)
         ]
-        convention: CallingConvention = device_call(function, params, records, archs, *sizes)
+        launch = device_call(function, params, records, archs, *sizes)
+        convention: CallingConvention = asked.held(launch)
     else:
         from ferrule.frontends.numba.host import host_call
 

@@ -17,6 +17,7 @@ from ferrule.compiler.options import Options, default_environment
 from ferrule.frontends.captured import compiled_in
 from ferrule.frontends.given import location_of, requiring
 from ferrule.frontends.reading import remarks_on
+from ferrule.frontends.strides import ExactStrides
 from ferrule.frontends.triton.arguments import (
     Arguments,
     DescriptorArgument,
@@ -41,7 +42,6 @@ from ferrule.frontends.triton.specialise import specialisations
 from ferrule.frontends.triton.traced.knowledge import sizes_in
 from ferrule.frontends.triton.traced.paths import outcomes
 from ferrule.frontends.triton.traced.refusals import Refusal
-from ferrule.frontends.triton.traced.strides import ExactStrides
 from ferrule.frontends.triton.tuples import flattened
 from ferrule.frontends.triton.variants import Codes, Group, Planned, joined, variants_note
 from ferrule.runtime.devices import cuda_devices

@@ -9,6 +9,7 @@ from typing import Any
 from ferrule import specs
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import is_compact, sizes_seen, spec_of
+from ferrule.frontends.strides import Read
 from ferrule.frontends.told import Told, plain
 from ferrule.frontends.triton.arguments import (
     Argument,
@@ -29,7 +30,6 @@ from ferrule.frontends.triton.arguments import (
 from ferrule.frontends.triton.foreign import own
 from ferrule.frontends.triton.installed import Kernel, KernelParameter
 from ferrule.frontends.triton.tensors import REFERENCE, Tensors
-from ferrule.frontends.triton.traced.strides import Read
 from ferrule.frontends.triton.types import DTYPES, is_float, read_type
 from ferrule.specs import Dim, DType, Numeric, Param, Scalar, Signature, SupportsSpec, Sym, Tensor
 from ferrule.specs.deferred import dataclass

@@ -7,6 +7,7 @@ from dataclasses import field, replace
 from typing import Any, Final
 
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.strides import Read
 from ferrule.frontends.surroundings import state
 from ferrule.frontends.triton.arguments import Arguments, DescriptorArgument, PointerArgument
 from ferrule.frontends.triton.autotuned.configs import Version
@@ -20,7 +21,6 @@ from ferrule.frontends.triton.traced.numbers import Unseen
 from ferrule.frontends.triton.traced.paths import MOST_VALUES, Path
 from ferrule.frontends.triton.traced.powers import Smeared
 from ferrule.frontends.triton.traced.refusals import CallRefused, Refusal
-from ferrule.frontends.triton.traced.strides import Read
 from ferrule.frontends.triton.traced.tensors import TracedDescriptor, TracedTensor
 from ferrule.specs import format_condition
 from ferrule.specs.deferred import dataclass

@@ -11,8 +11,8 @@ from typing import Any, Final
 from ferrule import specs
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import Seen, SeenSizes, is_real, spec_of
+from ferrule.frontends.strides import Read, watched
 from ferrule.frontends.triton.arguments import Fixed, Output, inner
-from ferrule.frontends.triton.traced.strides import Read, watched
 from ferrule.frontends.triton.types import TypeText, Word, read_type, read_word
 from ferrule.specs import Dim, Param, SupportsSpec, Sym, Tensor
 from ferrule.specs.copies import with_exact_dims

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ferrule.frontends.strides import Read
 from ferrule.frontends.triton.installed import Kernel
 from ferrule.frontends.triton.launching import Candidate
 from ferrule.frontends.triton.offline import Compiled, Wanted, compile_offline
 from ferrule.frontends.triton.planning import Plan
 from ferrule.frontends.triton.specialise import Specialisation
 from ferrule.frontends.triton.traced.refusals import Refusal
-from ferrule.frontends.triton.traced.strides import Read
 from ferrule.specs import Condition, Sym
 from ferrule.specs.conditions import Junction, format_condition
 from ferrule.specs.deferred import dataclass

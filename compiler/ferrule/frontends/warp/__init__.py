@@ -16,6 +16,7 @@ from ferrule.frontends.kernels import build_kernel
 from ferrule.frontends.launchsizes import checked_sizes, constants_of, constants_said
 from ferrule.frontends.packages import load
 from ferrule.frontends.reading import is_unread
+from ferrule.frontends.strides import Asked
 from ferrule.frontends.told import plain
 from ferrule.specs import Condition, Dim, Param, Requirement, Signature
 from ferrule.specs.params import Tensor
@@ -99,7 +100,8 @@ def compile(
         params, made, signature = _call(types, kernel, specs, name, results, constants)
     rows = [(each.label, each.type) for each in kernel.adj.args]
     arrays = _arrays(types, params, rows)
-    dims = _dims(arrays, dim(signature) if callable(dim) else dim)
+    asked = Asked.of(signature)
+    dims = _dims(arrays, dim(asked.signature) if callable(dim) else dim)
     threads = 1 if target == "cpu" else 256 if block_dim is None else block_dim
     dims = _tiled(dims, threads) if tiled else dims
     packed = [types.packed(spec, kind) for spec, (_, kind) in zip(params, rows, strict=True)]
@@ -113,7 +115,7 @@ def compile(
     checked_sizes("dim", dim, signature)
     covered = _covered(kernel, arrays, dims, {*(specs or {})}, _smaller(arrays, smaller))
     remarks: tuple[str, ...] = () if tiled or target == "cpu" else _on_tiles(kernel, dims, threads)
-    convention = Sequential([replace(covered, remarks=remarks), convention])
+    convention = asked.held(Sequential([replace(covered, remarks=remarks), convention]))
     return build_kernel(
         kernel.func,
         requiring(signature, requires),

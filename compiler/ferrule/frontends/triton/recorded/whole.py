@@ -15,6 +15,7 @@ from ferrule.compiler.conventions import Require
 from ferrule.compiler.conventions import Sequence as Steps
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.given import requiring
+from ferrule.frontends.strides import ExactStrides
 from ferrule.frontends.triton.arguments import (
     Argument,
     Arguments,
@@ -38,7 +39,6 @@ from ferrule.frontends.triton.recorded.sizes import Sizes, Values
 from ferrule.frontends.triton.recorded.tensors import Recorded
 from ferrule.frontends.triton.recorded.together import Together
 from ferrule.frontends.triton.recorded.views import Free, View, example_of, tensor_over
-from ferrule.frontends.triton.traced.strides import ExactStrides
 from ferrule.frontends.triton.traced.tensors import SeenView
 from ferrule.specs import Dim, NoneValue, Scalar, Signature, Tensor, symbols_of
 from ferrule.specs.conditions import FloatExpr, as_float

@@ -8,8 +8,8 @@ from functools import reduce
 from typing import Final, TypeVar
 
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.strides import Read
 from ferrule.frontends.triton.traced.knowledge import Knowledge, needed
-from ferrule.frontends.triton.traced.strides import Read
 from ferrule.specs import Condition, Dim, Sym
 from ferrule.specs.conditions import Comparison
 from ferrule.specs.deferred import dataclass

@@ -9,10 +9,10 @@ from typing import Any, Final, NoReturn
 
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.examples import is_compact
+from ferrule.frontends.strides import Strides
 from ferrule.frontends.triton.traced.functions import traced, untraced
 from ferrule.frontends.triton.traced.paths import Path
 from ferrule.frontends.triton.traced.refusals import undecided
-from ferrule.frontends.triton.traced.strides import Strides
 from ferrule.specs import Dim, Tensor
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import make

@@ -1,4 +1,5 @@
-"""Strides that functions of a kernel's arguments read: they are numbers of the call.
+"""Strides that functions of a signature, or of a kernel's arguments, read: they are numbers of the
+call.
 
 A function that reads a stride decides by it, or hands it on.  In a dim of size 1 and in an empty
 tensor a call's stride may be any, so each stride that is read is one of the tensor's
@@ -8,13 +9,18 @@ tensor a call's stride may be any, so each stride that is read is one of the ten
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.sequences import Sequence
 from ferrule.compiler.cuda.code import DeviceCode
-from ferrule.specs import Param, Tensor
-from ferrule.specs.copies import changed
+from ferrule.specs import Param, Signature, Tensor
+from ferrule.specs.copies import changed, with_tensors
 from ferrule.specs.deferred import dataclass
+
+if TYPE_CHECKING:
+    from ferrule.compiler.conventions.protocol import CallingConvention
 
 Read = tuple[str, int]
 """A stride that was read: the name of the tensor, and the dim."""
@@ -97,6 +103,36 @@ class ExactStrides:
         """See `CallingConvention`."""
         for name, axes in self.axes:
             call.exact[name] = tuple(sorted({*call.exact.get(name, ()), *axes}))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A signature for functions that compute sizes of a launch from it, and the strides that these
+    have read.
+
+    A tensor of the sizes `[m, n]` has the stride `n`, and a call may have another one where a size
+    is 1.
+    """
+
+    signature: Signature
+    read: set[Read]
+
+    @classmethod
+    def of(cls, signature: Signature) -> Asked:
+        """This signature, of which nothing has been read."""
+        read: set[Read] = set()
+        change = partial(_watched, read)
+        params = tuple(with_tensors(each, change) for each in signature.params)
+        found = changed(signature, params=params)  # not made anew, for this reads all strides
+        return cls(found, read)
+
+    def held(self, step: CallingConvention) -> CallingConvention:
+        """The step, for calls that have the strides that were read."""
+        return Sequence([ExactStrides.of(self.read), step]) if self.read else step
+
+
+def _watched(read: set[Read], name: str, tensor: Tensor) -> Tensor:
+    return watched(tensor, lambda axis: read.add((name, axis)))
 
 
 def _axes(read: Collection[Read], name: str) -> tuple[int, ...]:
