@@ -14,7 +14,7 @@ from numpy.lib.stride_tricks import as_strided
 
 import ferrule as fe
 from ferrule import specs
-from ferrule.specs import Optional, Scalar, Signature, Tensor, Tuple
+from ferrule.specs import Scalar, Signature, Tensor, Tuple
 
 M, N = specs.sym_int(symbol="m"), specs.sym_int(symbol="n")
 X = Tensor("x", (M, N), "float32")
@@ -121,14 +121,13 @@ def test_a_block_of_a_stride_is_that_of_the_call(fake_cuda: FakeCuda, compiled: 
         call(function, 1, 16)
 
 
-@pytest.mark.parametrize("wrap", [lambda x: Tuple("p", (x, Scalar("k", "int32")))], ids=["tuple"])
-def test_so_it_is_inside_of_a_tuple(fake_cuda: FakeCuda, nvrtc: Any, wrap: Any) -> None:
-    inner = wrap(X)
-    signature = Signature("touch", [inner, Tensor("y", (M,), "float32")])
+def test_so_it_is_inside_of_a_tuple(fake_cuda: FakeCuda, nvrtc: Any) -> None:
+    pair = Tuple("p", (X, Scalar("k", "int32")))
+    signature = Signature("touch", [pair, Tensor("y", (M,), "float32")])
     function = fe.frontends.cuda.compile(
         SOURCE,
         signature,
-        params=[inner.items[0].data, signature["y"].data],
+        params=[X.data, signature["y"].data],
         grid=lambda sig: sig["p"].items[0].strides[0],
         block=32,
         target="sm_90a",
