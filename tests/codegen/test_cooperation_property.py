@@ -23,5 +23,5 @@ def test_all_forms_agree(program: ops.Program, monkeypatch: pytest.MonkeyPatch) 
     np.testing.assert_array_equal(interpreted(program, interpreter.downwards), wanted)
     np.testing.assert_array_equal(compiled(program), wanted)
     with monkeypatch.context() as patch:
-        patch.setattr(blocks, "split", lambda kernel, flat, threads: None)
+        patch.setattr(blocks, "split", lambda kernel, launched, flat: None)
         np.testing.assert_array_equal(compiled(program), wanted, "as coroutines")

@@ -411,3 +411,27 @@ def test_a_condition_of_what_a_thread_loaded_is_known_in_each_iteration(block: i
             (2, np.array(greater, bool), y[t + 3]),
         ):
             assert out[row].tolist() == np.where(taken, other, y[t]).tolist(), (row, d)
+
+
+def test_threads_side_by_side_are_one_piece() -> None:
+    @fe.kernel
+    def kernel(a, out):
+        t = arch.thread_idx()[0]
+        total = fe.Float32(0)
+        for i in range(t, a.shape[0], 64):
+            total += a[i]
+        out[0] = arch.block_reduction(total, lambda x, y: x + y)
+
+    row = fe.row_major((fe.sym_int(),), fe.Float32)
+    text = compiled(kernel, row, row, block=64, options="--opt-level 0").inspect_llvm()
+    assert "thread.x.head" in text and "piece" not in text
+
+
+def test_one_thread_is_no_loop() -> None:
+    @fe.kernel
+    def kernel(out):
+        if arch.thread_idx()[0] == 3:
+            out[0] = 1.0
+
+    text = compiled(kernel, np.zeros(1, np.float32), block=64, options="--opt-level 0").inspect_llvm()
+    assert "thread.x.head" not in text

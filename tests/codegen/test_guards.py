@@ -51,6 +51,27 @@ VARIANTS = [
     Variant("ge", Int64, lambda b, x, n, k: b.compare("ge", n, x), lambda x, n, k: n >= x),
     Variant("from", Int32, lambda b, x, n, k: b.compare("ge", x, n), lambda x, n, k: x >= n),
     Variant("above", Int64, lambda b, x, n, k: b.compare("gt", x, n), lambda x, n, k: x > n),
+    Variant("equal", Int32, lambda b, x, n, k: b.compare("eq", x, n), lambda x, n, k: x == n),
+    Variant("same", Int64, lambda b, x, n, k: b.compare("eq", n, x), lambda x, n, k: n == x),
+    Variant(
+        "not_different",
+        Int32,
+        lambda b, x, n, k: b.compare("ne", x, n),
+        lambda x, n, k: x == n,
+        negated=True,
+    ),
+    Variant(
+        "multiple_equal",
+        Int32,
+        lambda b, x, n, k: b.compare("eq", times(b, x, 3), n),
+        lambda x, n, k: wrap(3 * x, Int32) == n,
+    ),
+    Variant(
+        "equal_below",
+        Int32,
+        lambda b, x, n, k: b.binary("and", b.compare("eq", x, n), b.compare("lt", x, k)),
+        lambda x, n, k: x == n and x < k,
+    ),
     Variant(
         "between",
         Int32,

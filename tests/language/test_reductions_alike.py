@@ -6,7 +6,9 @@ associates, so a value that is combined at another place would show.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import operator
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pytest
@@ -78,6 +80,61 @@ def test_the_cpu_has_one_loop_for_the_steps_of_a_warp() -> None:
     vector = fe.row_major((fe.sym_int(),), fe.Float32)
     found = fe.compile(launch, vector, options="--target cpu").inspect_ir()
     assert "shuffle" not in found
+
+
+OPERATIONS: Final[dict[str, tuple[Callable[[Any, Any], Any], ...]]] = {
+    "float32": (operator.add, max, lambda x, y: x + x, lambda x, y: y - x),
+    "int32": (lambda x, y: y * x, operator.and_, lambda x, y: y ^ x),
+    "uint64": (fe.math.min, operator.or_),
+    "int16": (operator.add,),
+}
+
+
+def beside(operations: tuple[Any, ...], block: int | None) -> Any:
+    """A function that reduces by each operation, in both ways; the block's size is given where it
+    is None."""
+
+    @fe.kernel
+    def both(a, out):
+        t = arch.thread_idx()[0]
+        for at in fe.range_constexpr(len(operations)):
+            out[0, at, t] = arch.block_reduction(a[t], operations[at])
+            out[1, at, t] = collectives._through_warps(a[t], operations[at])
+
+    @fe.jit
+    def launch(a: fe.Tensor, out: fe.Tensor):
+        both(a, out).launch(grid=1, block=a.shape[0] if block is None else block)
+
+    return launch
+
+
+@pytest.mark.parametrize("dtype", OPERATIONS)
+def test_operations_on_vectors_have_the_same_bits(dtype: str) -> None:
+    operations = OPERATIONS[dtype]
+    out = fe.row_major((2, len(operations), fe.sym_int()), dtype)
+    examples = fe.row_major((fe.sym_int(),), dtype), out
+    known, any_ = (
+        fe.compile(beside(operations, block), *examples, options="--target cpu")
+        for block in (96, None)
+    )
+    for size in (96, 1, 16, 17, 64, 100, 1024):
+        values = np.random.default_rng(size).standard_normal(size) * 1e3
+        a = values.astype(dtype if dtype[0] == "f" else np.int64).astype(dtype)
+        result = np.zeros((2, len(operations), size), dtype)
+        for compiled in (known, any_) if size == 96 else (any_,):
+            compiled(a, result)
+            assert result[0].tobytes() == result[1].tobytes(), size
+
+
+def test_a_step_of_a_warp_is_a_vector() -> None:
+    examples = fe.row_major((64,), fe.Float64), fe.row_major((2, 1, 64), fe.Float64)
+
+    def text(operation: Any) -> str:
+        function = beside((operation,), 64)
+        return str(fe.compile(function, *examples, options="--target cpu").inspect_llvm())
+
+    assert "load <16 x double>" in text(operator.add)
+    assert "load <16 x double>" not in text(mixed)  # of which LLVM makes what it likes
 
 
 def test_what_it_takes_is_not_shared_memory_of_the_kernel() -> None:

@@ -7,7 +7,7 @@ over threads z, y, x, as planned by `guards`.  Grid and block are i64.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -52,7 +52,9 @@ class Shape:
 
     def points_fit(self, plan: guards.AxisPlan) -> bool:
         """Whether no point of a loop can wrap."""
-        fit = set(plan.counter) if self.counter_fits(plan) else set()
+        fit = set(plan.fit)
+        if self.counter_fits(plan):
+            fit.update(plan.counter)
         if not plan.fused:
             fit.update(extents(plan.needed, self.launched))
         return set(plan.points) <= fit
@@ -88,14 +90,14 @@ def emit_blocks(
 
 
 def emit_phase(
-    lowering: FunctionLowering, phase: ops.Function, shape: Shape, number: ops.Value
+    lowering: FunctionLowering, phase: ops.Function, shape: Shape, fit: Collection[ops.Value]
 ) -> None:
     """Emits the loops over the threads of one block around a phase of a kernel.
 
-    `number` is the number of a thread in its block: it never wraps.
+    `fit`: values that do not wrap in threads that run.
     """
     inner, *outer = guards.plan(phase, (None,) * AXIS_COUNT, fuse=False)
-    plans = (replace(inner, counter=(*inner.counter, number)), *outer)
+    plans = (replace(inner, fit=fit), *outer)
     straight = lanes.has_wide_parts(phase)
     lowering.group = hints.access_group(lowering.emitter, straight=straight, body=phase.body)
     spans = {axis: (ZERO, shape.block[axis]) for axis in _OUTER_FIRST}
@@ -151,7 +153,7 @@ def _innermost(
     """The loop over the threads of x, with the body of the kernel."""
     with _piece(lowering, plan, shape, span) as piece:
         threads = partial(_threads, lowering, plan, piece)
-        if _is_one(piece.end):
+        if _is_one(piece.end) or plan.single:
             with threads(piece.first, piece.end):
                 drive(emit_region(lowering, kernel.body))
             return
@@ -263,12 +265,16 @@ def _threads(
     first: ir.Value,
     end: ir.Value,
 ) -> Iterator[ir.Value]:
-    """The loop over the threads first <= i < end of a piece; no loop if 0 is the only thread."""
+    """The loop over the threads first <= i < end of a piece; no loop if there is at most one."""
     name = f"thread.{ops.AXES[plan.axis]}"
     group = lowering.group if plan.axis == 0 else None
     with ExitStack() as loops:
         thread = ZERO
-        if not _is_one(end):
+        if plan.single:
+            runs = lowering.b.icmp_signed("<", first, end)
+            loops.enter_context(lowering.emitter.if_then(runs))
+            thread = first
+        elif not _is_one(end):
             thread = loops.enter_context(counted(lowering.emitter, first, end, name, group))
         _define_thread(lowering, plan, piece, thread)
         yield thread

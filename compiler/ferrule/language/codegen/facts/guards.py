@@ -24,7 +24,7 @@ bound of y must not depend on the thread's x.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import TypeAlias
 
@@ -43,8 +43,8 @@ class AxisPlan:
 
     `fused` are the values that equal block_idx * block_dim + thread_idx; if there are any, the loop
     runs over that.  `counter` are the values that equal the loop's counter: these or thread_idx.
-    `points` have what one more thread adds to them.  `needed` are the ops that compute `points` and
-    the limits of `bounds`, in order.
+    `points` have what one more thread adds to them; those in `fit` are known not to wrap.  `needed`
+    are the ops that compute `points` and the limits of `bounds`, in order.
     """
 
     axis: int
@@ -53,6 +53,12 @@ class AxisPlan:
     bounds: tuple[Bound, ...] = ()
     points: Mapping[ops.Value, int] = field(default_factory=dict)
     needed: tuple[ops.SimpleOp, ...] = ()
+    fit: Collection[ops.Value] = ()
+
+    @property
+    def single(self) -> bool:
+        """Whether at most one thread is within the bounds: an equality has two of them."""
+        return len({bound.result for bound in self.bounds}) < len(self.bounds)
 
 
 def plan(

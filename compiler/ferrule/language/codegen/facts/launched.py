@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Final
 
+from ferrule.compiler.cuda.limits import MAX_THREADS
 from ferrule.language.ir import ops
 from ferrule.specs import Int64
 from ferrule.specs.deferred import dataclass
@@ -31,6 +33,11 @@ class Launched:
     def blocks(self) -> tuple[int | None, ...]:
         """The sizes of a block that are one constant, else None."""
         return tuple(low if low == high else None for low, high in self.block)
+
+    @property
+    def most_threads(self) -> int:
+        """The limit of threads in a block."""
+        return min(prod(high for _, high in self.block), MAX_THREADS)
 
 
 def launched(program: ops.Program) -> dict[str, Launched]:

@@ -136,14 +136,15 @@ class Spine:
                     yield test, wanted
 
     def bound(self, test: ops.Compare, holds: bool, axis: int) -> Iterator[Bound]:
-        """The bound that a comparison represents for this axis, if it is one."""
+        """The bounds that a comparison represents for this axis: one, two for equality, or none."""
         ways = ((test.lhs, test.rhs, test.op), (test.rhs, test.lhs, _MIRRORED[test.op]))
         for value, limit, op in ways:
-            sides = _SIDES.get((op, holds))
+            sides = _SIDES.get((op, holds), ())
             if sides and self.affine(value, axis) and self.coefficient(limit, axis) == 0:
                 if self.coefficient(limit, *range(axis)) == 0:
                     factor = self.factor(value, axis)
-                    yield Bound(value, limit, *sides, test.result, holds, factor)
+                    for side in sides:
+                        yield Bound(value, limit, *side, test.result, holds, factor)
 
     def affine(self, value: ops.Value, axis: int) -> bool:
         """Whether a signed integer is affine in the axis and invariant along the axes inside it."""
@@ -203,15 +204,17 @@ _MIRRORED: Final[dict[ops.CompareOp, ops.CompareOp]] = {
     "gt": "lt",
     "ge": "le",
 }
-_SIDES: Final[dict[tuple[ops.CompareOp, bool], tuple[Side, int]]] = {
-    ("lt", True): ("below", 0),
-    ("le", True): ("below", 1),
-    ("gt", True): ("from", 1),
-    ("ge", True): ("from", 0),
-    ("lt", False): ("from", 0),
-    ("le", False): ("from", 1),
-    ("gt", False): ("below", 1),
-    ("ge", False): ("below", 0),
+_SIDES: Final[dict[tuple[ops.CompareOp, bool], tuple[tuple[Side, int], ...]]] = {
+    ("lt", True): (("below", 0),),
+    ("le", True): (("below", 1),),
+    ("gt", True): (("from", 1),),
+    ("ge", True): (("from", 0),),
+    ("lt", False): (("from", 0),),
+    ("le", False): (("from", 1),),
+    ("gt", False): (("below", 1),),
+    ("ge", False): (("below", 0),),
+    ("eq", True): (("from", 0), ("below", 1)),
+    ("ne", False): (("from", 0), ("below", 1)),
 }
 
 

@@ -185,7 +185,10 @@ def _picked(sign: str, signed: bool) -> _EmitBinary:
 def intrinsic(b: ir.IRBuilder, name: str, *operands: ir.Value) -> ir.Value:
     """Calls an overloaded intrinsic whose operands and result have one type."""
     kind = operands[0].type
-    callee = b.module.declare_intrinsic(name, [kind], ir.FunctionType(kind, [kind] * len(operands)))
+    kinds = [kind]
+    if isinstance(kind, ir.VectorType):  # llvmlite has no name for these
+        name, kinds = f"{name}.v{kind.count}{kind.element.intrinsic_name}", []
+    callee = b.module.declare_intrinsic(name, kinds, ir.FunctionType(kind, [kind] * len(operands)))
     return b.call(callee, operands)
 
 

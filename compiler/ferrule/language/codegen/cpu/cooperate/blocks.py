@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from math import prod
 from typing import Final
 
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import Fault
-from ferrule.compiler.cuda.limits import MAX_THREADS
 from ferrule.language.codegen.cpu.cooperate import matrices
 from ferrule.language.codegen.cpu.cooperate.coroutines import Coroutines
 from ferrule.language.codegen.cpu.cooperate.frames import Frames
@@ -59,8 +57,7 @@ def emit_cooperating(
     places, static = shared.places(kernel)
     team = Team(lowering, kernel, shape, tuple(places), threads)
     flat = all(_is_one(size) for size in shape.block[1:])
-    most = min(prod(high for _, high in shape.launched.block), MAX_THREADS)
-    phases = None if thread_elsewhere else split(kernel, flat=flat, threads=most)
+    phases = None if thread_elsewhere else split(kernel, shape.launched, flat=flat)
     if lowering.lines is not None and thread_elsewhere is None:
         lowering.say(_form(kernel, phases, lowering.lines))
     form: Coroutines | Phased

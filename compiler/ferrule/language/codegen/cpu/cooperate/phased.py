@@ -6,7 +6,7 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.language.codegen.cpu.cooperate import atomics
+from ferrule.language.codegen.cpu.cooperate import atomics, trees
 from ferrule.language.codegen.cpu.cooperate.phases import Split
 from ferrule.language.codegen.cpu.cooperate.team import Team
 from ferrule.language.codegen.cpu.kernels import emit_phase
@@ -66,11 +66,14 @@ class Phased:
         drive(emit_region(lowering, self.split.body))
 
     def phase(self, lowering: FunctionLowering, op: ops.HostOp) -> Work | None:
-        """Emits a phase."""
+        """Emits a phase, or the steps of a reduction."""
         assert isinstance(op, ops.Parallel), "a kernel has no other of these"
+        if tree := self.split.trees.get(op.body.ops[0]):
+            trees.emit(lowering, tree, self.team.shape.block)
+            return None
         outside = tuple(needs(op.body))
         function = ops.Function(self.team.kernel.name, "kernel", outside, op.body)
         with lowering.scope():
-            emit_phase(lowering, function, self.team.shape, self.split.thread)
+            emit_phase(lowering, function, self.team.shape, self.split.fit)
         lowering.group = None
         return None

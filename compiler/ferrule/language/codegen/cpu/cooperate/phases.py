@@ -15,16 +15,17 @@ thread.  Exchanges between the lanes of a warp use slots too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
-from ferrule.compiler.cuda.limits import MAX_THREADS
-from ferrule.language.codegen.cpu.cooperate import exchanges, guarded, spread, strided
+from ferrule.language.codegen.cpu.cooperate import exchanges, guarded, spread, strided, trees
 from ferrule.language.codegen.cpu.cooperate.cutting import Copies, Cut, Open
 from ferrule.language.codegen.cpu.cooperate.frames import Frames
 from ferrule.language.codegen.cpu.cooperate.kept import Guard, Slot, Values
 from ferrule.language.codegen.cpu.cooperate.numbering import Numbering
 from ferrule.language.codegen.cpu.cooperate.quotients import Quotients
+from ferrule.language.codegen.facts.extents import extents
+from ferrule.language.codegen.facts.launched import Launched
 from ferrule.language.codegen.facts.uniform import (
     Divergent,
     Uniform,
@@ -41,25 +42,35 @@ from ferrule.specs.deferred import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A kernel in phases, the slots that they share, and the number of a thread."""
+    """A kernel in phases, the slots that they share, and what does not wrap in a thread that runs:
+    its number, and sums of it."""
 
     body: ops.Region
     slots: tuple[Slot, ...]
-    thread: ops.Value
+    fit: frozenset[ops.Value]
+    trees: Mapping[ops.Op, trees.Tree]
+    """Reductions over warps, by the only op of the `Parallel` that stands for each."""
 
 
-def split(kernel: ops.Function, *, flat: bool = False, threads: int = MAX_THREADS) -> Split | None:
+def split(
+    kernel: ops.Function, launched: Launched | None = None, *, flat: bool = False
+) -> Split | None:
     """The kernel in phases; None if its threads may wait at different places.
 
-    `flat`: blocks have one row of threads; `threads`: the largest number of threads in a block.
+    `flat`: blocks have one row of threads.
     """
     try:
         uniform = Frames.of(kernel).uniform(kernel)
     except Divergent:
         return None
     cut = Cut(kernel.name, uniform, Numbering(flat=flat))
+    launched = launched or Launched()
+    threads = launched.most_threads
     many = threads >= guarded.FEWEST
-    return _Splitter(cut, spread.found(kernel), spread.pitch(threads), many).split(kernel.body)
+    splitter = _Splitter(cut, spread.found(kernel), spread.pitch(threads), many)
+    simple = (op for op in kernel.facts.ops if isinstance(op, ops.SimpleOp))
+    splitter.fit.update(extents(simple, launched))
+    return splitter.split(kernel.body)
 
 
 @dataclass(slots=True)
@@ -73,6 +84,8 @@ class _Splitter:
     iterations: list[tuple[int, int, tuple[ops.Value, ...]]] = field(default_factory=list)
     """For each loop the first and the last phase of its body, and the values that it carries in
     slots."""
+    fit: set[ops.Value] = field(default_factory=set)
+    trees: dict[ops.Op, trees.Tree] = field(default_factory=dict)
 
     def split(self, body: ops.Region) -> Split:
         """The phases of a kernel with this body."""
@@ -85,7 +98,8 @@ class _Splitter:
         self.region(body, frame)
         cut.flush(frame)
         filled = self.filled(ops.Region(tuple(frame.done)))
-        return Split(filled, (*dict.fromkeys(cut.slots.values()), *cut.scratch), number.thread)
+        slots = (*dict.fromkeys(cut.slots.values()), *cut.scratch)
+        return Split(filled, slots, frozenset((number.thread, *self.fit)), self.trees)
 
     def filled(self, frame: ops.Region) -> ops.Region:
         """The frame with its phases, with the data flow between them."""
@@ -132,6 +146,10 @@ class _Splitter:
                     self.branch(op, into)
                 case ops.If() if op in pieces:
                     self.piece(op, pieces[op], into)
+                case ops.For() if not into.guards and (tree := trees.find(op, makers)):
+                    self.cut.flush(into)
+                    self.trees[tree.store] = tree
+                    into.done.append(ops.Parallel((), (), ops.Region((tree.store,))))
                 case ops.For() | ops.While() if self.cut.uniform.in_frame(op):
                     self.loop(op, into)
                 case ops.For() if form := strided.find(op, self.cut.uniform, self.cut.makers):
@@ -242,6 +260,8 @@ class _Splitter:
             self.cut.uniform.values.update(each.defined)
         self.cut.uniform.values.add(form.base)
         self.cut.own += form.own
+        # Only threads whose index is below the end of the loop run.
+        self.fit.update(form.index.defined)
         quotients = Quotients(self.cut.uniform, self.cut.makers)
         body = quotients.replaced(op.body).ops
         inner = Open((*into.guards, (form.runs, True)), pending=[form.index, *body])
