@@ -433,5 +433,6 @@ def test_one_thread_is_no_loop() -> None:
         if arch.thread_idx()[0] == 3:
             out[0] = 1.0
 
-    text = compiled(kernel, np.zeros(1, np.float32), block=64, options="--opt-level 0").inspect_llvm()
+    one = np.zeros(1, np.float32)
+    text = compiled(kernel, one, block=64, options="--opt-level 0").inspect_llvm()
     assert "thread.x.head" not in text

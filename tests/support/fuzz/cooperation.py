@@ -38,7 +38,7 @@ def replay(case: Case) -> str | None:
         "threads downwards": interpreted(program, interpreter.downwards),
         "compiled": compiled(program),
     }
-    with patch.object(blocks, "split", lambda kernel, flat, threads: None):
+    with patch.object(blocks, "split", lambda kernel, launched, flat: None):
         found["as coroutines"] = compiled(program)
     for way, result in found.items():
         if not np.array_equal(result, wanted):
