@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ferrule.compiler.conventions.base import Call
-from ferrule.compiler.cuda.code import DeviceCode
-from ferrule.specs import Condition, Param
+from ferrule.compiler.conventions.protocol import PlainStep
+from ferrule.specs import Condition
 from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
@@ -80,19 +80,11 @@ def _is_constant(kind: Spelled) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class Remark(PlainStep):
     """A `BuildWarning` with this text; calls nothing."""
 
     text: str
     when: Condition | None = None
-
-    def codes(self) -> tuple[DeviceCode, ...]:
-        """See `CallingConvention`."""
-        return ()
-
-    def results(self) -> tuple[Param, ...]:
-        """See `CallingConvention`."""
-        return ()
 
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""

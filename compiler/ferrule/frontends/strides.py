@@ -13,9 +13,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.protocol import PlainStep
 from ferrule.compiler.conventions.sequences import Sequence
-from ferrule.compiler.cuda.code import DeviceCode
-from ferrule.specs import Param, Signature, Tensor
+from ferrule.specs import Signature, Tensor
 from ferrule.specs.copies import changed, with_tensors
 from ferrule.specs.deferred import dataclass
 
@@ -79,7 +79,7 @@ def watched(tensor: Tensor, read: Callable[[int], None]) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class ExactStrides:
+class ExactStrides(PlainStep):
     """A step without code: it says which strides of the parameters are numbers of the call."""
 
     axes: tuple[tuple[str, tuple[int, ...]], ...]
@@ -90,14 +90,6 @@ class ExactStrides:
         """Those of these tensors."""
         names = sorted({name for name, _ in read})
         return cls(tuple((each, _axes(read, each)) for each in names))
-
-    def codes(self) -> tuple[DeviceCode, ...]:
-        """See `CallingConvention`."""
-        return ()
-
-    def results(self) -> tuple[Param, ...]:
-        """See `CallingConvention`."""
-        return ()
 
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""

@@ -16,9 +16,9 @@ from llvmlite import ir
 from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.arguments import listed, shown
 from ferrule.compiler.conventions.base import Call
-from ferrule.compiler.cuda.code import DeviceCode
+from ferrule.compiler.conventions.protocol import PlainStep
 from ferrule.runtime.llvm.layouts import I64
-from ferrule.specs import Condition, Data, Dim, Param, Tensor, equal, maximum, minimum
+from ferrule.specs import Condition, Data, Dim, Tensor, equal, maximum, minimum
 from ferrule.specs import params as kinds
 from ferrule.specs.conditions import checked_condition
 from ferrule.specs.deferred import dataclass
@@ -29,7 +29,7 @@ _HINT: Final = "the code was compiled for arrays that share no memory"
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Apart:
+class Apart(PlainStep):
     """Raises an error in the call if tensors share memory; calls nothing.
 
         Apart(y, z, read=[x, w])
@@ -91,14 +91,6 @@ class Apart:
         made = cls.__new__(cls)
         made._put(tuple(pairs), hint, when)
         return made
-
-    def codes(self) -> tuple[DeviceCode, ...]:
-        """See `CallingConvention`."""
-        return ()
-
-    def results(self) -> tuple[Param, ...]:
-        """See `CallingConvention`."""
-        return ()
 
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""

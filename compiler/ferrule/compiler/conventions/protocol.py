@@ -37,6 +37,20 @@ class CallingConvention(Protocol):
         ...
 
 
+class PlainStep:
+    """A convention that launches no kernel for a GPU and has no results."""
+
+    __slots__ = ()
+
+    def codes(self) -> tuple[DeviceCode, ...]:
+        """See `CallingConvention`."""
+        return ()
+
+    def results(self) -> tuple[Param, ...]:
+        """See `CallingConvention`."""
+        return ()
+
+
 OPTIONAL: Final[Mapping[str, tuple[str, tuple[Any, ...]]]] = MappingProxyType(
     {
         "steps": ("calling conventions", ()),

@@ -7,12 +7,10 @@ from dataclasses import field
 from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault, literal
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.floats import float_value
-from ferrule.compiler.conventions.protocol import CallingConvention
-from ferrule.compiler.cuda.code import DeviceCode
+from ferrule.compiler.conventions.protocol import CallingConvention, PlainStep
 from ferrule.runtime.llvm.layouts import I64
 from ferrule.specs import (
     Condition,
-    Param,
     Requirement,
     Scalar,
     Signature,
@@ -32,7 +30,7 @@ from ferrule.specs.requirements import is_of_sizes
 
 
 @dataclass(frozen=True, slots=True)
-class Require:
+class Require(PlainStep):
     """A ValueError of the call unless a condition holds; the message follows the condition.
 
         Sequence([Require(m * k <= 1 << 20, "the scratch has a MiB"), call])
@@ -54,14 +52,6 @@ class Require:
             checked_condition(self.when)
         if not isinstance(self.message, str | None):
             raise TypeError(f"Require: message must be a str or None, but got {self.message!r}")
-
-    def codes(self) -> tuple[DeviceCode, ...]:
-        """See `CallingConvention`."""
-        return ()
-
-    def results(self) -> tuple[Param, ...]:
-        """See `CallingConvention`."""
-        return ()
 
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""

@@ -6,7 +6,7 @@ from llvmlite import ir
 
 from ferrule.compiler.conventions.arguments import shown
 from ferrule.compiler.conventions.base import Call
-from ferrule.compiler.cuda.code import DeviceCode
+from ferrule.compiler.conventions.protocol import PlainStep
 from ferrule.compiler.cuda.launcher.faults import failures
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.layouts import I32
@@ -17,7 +17,7 @@ from ferrule.specs.params import EnvStream, Stream
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Zero:
+class Zero(PlainStep):
     """Sets all bytes of these tensors to 0: on the CPU at once, on a GPU in the order of `stream`,
     by default the caller's current stream.
 
@@ -46,14 +46,6 @@ class Zero:
         object.__setattr__(self, "tensors", tuple(map(_checked, tensors)))
         object.__setattr__(self, "stream", stream)
         object.__setattr__(self, "when", None if when is None else checked_condition(when))
-
-    def codes(self) -> tuple[DeviceCode, ...]:
-        """See `CallingConvention`."""
-        return ()
-
-    def results(self) -> tuple[Param, ...]:
-        """See `CallingConvention`."""
-        return ()
 
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""

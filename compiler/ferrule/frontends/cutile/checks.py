@@ -15,9 +15,9 @@ from llvmlite import ir
 from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.apart import require_apart
 from ferrule.compiler.conventions.base import Call
-from ferrule.compiler.cuda.code import DeviceCode
+from ferrule.compiler.conventions.protocol import PlainStep
 from ferrule.frontends.cutile.constraints import Array
-from ferrule.specs import Condition, Dim, Param, Tensor, equal, maximum
+from ferrule.specs import Condition, Dim, Tensor, equal, maximum
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import make
 
@@ -25,19 +25,11 @@ _HINT: Final = "give their constraints an alias group in common for arrays that 
 
 
 @dataclass(frozen=True, slots=True)
-class Checks:
+class Checks(PlainStep):
     """Ends a call with a ValueError if an array violates its constraint; it calls no code."""
 
     arrays: tuple[Array, ...]
     when: Condition | None = None
-
-    def codes(self) -> tuple[DeviceCode, ...]:
-        """See `CallingConvention`."""
-        return ()
-
-    def results(self) -> tuple[Param, ...]:
-        """See `CallingConvention`."""
-        return ()
 
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""

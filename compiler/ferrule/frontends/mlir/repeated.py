@@ -7,26 +7,19 @@ from functools import partial
 from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions import CallingConvention
 from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.protocol import PlainStep
 from ferrule.compiler.cuda.code import DeviceCode
 from ferrule.specs import Condition, Dim, Param, Signature, Sym
 from ferrule.specs.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Asserted:
+class Asserted(PlainStep):
     """A RuntimeError of the call, with this message, unless a condition holds."""
 
     condition: Condition
     message: str
     when: Condition | None = None
-
-    def codes(self) -> tuple[DeviceCode, ...]:
-        """See `CallingConvention`."""
-        return ()
-
-    def results(self) -> tuple[Param, ...]:
-        """See `CallingConvention`."""
-        return ()
 
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""

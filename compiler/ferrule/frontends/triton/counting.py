@@ -8,11 +8,11 @@ from dataclasses import field
 from llvmlite import ir
 
 from ferrule.compiler.conventions.base import Call
-from ferrule.compiler.cuda.code import DeviceCode
+from ferrule.compiler.conventions.protocol import PlainStep
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.runtime.linking.links import Link
 from ferrule.runtime.llvm.layouts import I64
-from ferrule.specs import Condition, Param
+from ferrule.specs import Condition
 from ferrule.specs.deferred import dataclass
 
 
@@ -64,19 +64,11 @@ def check_counts(counts: object, specialize: object) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(PlainStep):
     """Adds one to a number of this process."""
 
     number: ctypes.c_uint64
     when: Condition | None = None
-
-    def codes(self) -> tuple[DeviceCode, ...]:
-        """See `CallingConvention`."""
-        return ()
-
-    def results(self) -> tuple[Param, ...]:
-        """See `CallingConvention`."""
-        return ()
 
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.base import Call
-from ferrule.compiler.cuda.code import DeviceCode
-from ferrule.specs import Condition, Dim, Param, Tensor
+from ferrule.compiler.conventions.protocol import PlainStep
+from ferrule.specs import Condition, Dim, Tensor
 from ferrule.specs.deferred import dataclass
 
 
@@ -32,7 +32,7 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
-class Covering:
+class Covering(PlainStep):
     """Ends a call with a ValueError if an array is smaller than a kernel needs; it calls no code.
     `unknown` are the arrays that a kernel indexes by values that are not known, `remarks` are for
     the builder of the function."""
@@ -43,14 +43,6 @@ class Covering:
     unknown: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     when: Condition | None = None
-
-    def codes(self) -> tuple[DeviceCode, ...]:
-        """See `CallingConvention`."""
-        return ()
-
-    def results(self) -> tuple[Param, ...]:
-        """See `CallingConvention`."""
-        return ()
 
     def emit(self, call: Call) -> None:
         """See `CallingConvention`."""

@@ -29,13 +29,25 @@ from ferrule.language.mathlib import (
 from ferrule.language.mathlib.forms import FORMS, with_narrow_sign
 from ferrule.language.mathlib.formulas import Num
 from ferrule.specs import DType, Float32
+from ferrule.specs.deferred import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    """What runs a function: a GPU or not, and whether what a product lacks takes it one
+    instruction."""
+
+    on_gpu: bool = False
+    rests: bool = False
+
+
+_PLAIN: Final = _Machine()
 
 
 def expanded(program: ops.Program, keep: Keep, *, on_gpu: bool, rests: bool) -> ops.Program:
     """See `expand_maths` of the package."""
-
-    rule = partial(_expand, keep, on_gpu=on_gpu, rests=on_gpu or rests)
-    of_host = partial(_expand, keep_none, rests=rests)
+    rule = partial(_expand, keep, _Machine(on_gpu, on_gpu or rests))
+    of_host = partial(_expand, keep_none, _Machine(rests=rests))
     return replace(
         program,
         kernels=tuple(replace(k, body=rewrite(k.body, rule)) for k in program.kernels),
@@ -48,7 +60,7 @@ def narrow_expanded(program: ops.Program) -> ops.Program:
 
     def rule(b: Builder, op: ops.Op) -> None:
         if narrow.touches(op):
-            _expand(_keep_functions, b, op)
+            _expand(_keep_functions, _PLAIN, b, op)
         else:
             b.append(op)
 
@@ -71,22 +83,22 @@ def expansion(b: Builder, op: ops.Op) -> tuple[ops.Op, ...] | None:
         if isinstance(op, ops.Fma) and not narrow.touches(op):
             b.append(ops.Bitcast(op.result, expand_fma(b, op.x, op.y, op.z)))
         else:
-            _expand(keep_none, b, op)
+            _expand(keep_none, _PLAIN, b, op)
     return None if region.ops == [op] else tuple(region.ops)
 
 
-def _formulas(op: ops.Op, on_gpu: bool, rests: bool) -> Formulas:
+def _formulas(op: ops.Op, machine: _Machine) -> Formulas:
     """What the formula of an op may use."""
     if isinstance(op, (ops.Unary, ops.Binary)) and FMAD in op.flags:
-        return Formulas(fma=True, contracts=True, on_gpu=on_gpu)
-    return Formulas(fma=rests and isinstance(op, ops.Unary) and op.op in SAME_BY_FMA)
+        return Formulas(fma=True, contracts=True, on_gpu=machine.on_gpu)
+    return Formulas(fma=machine.rests and isinstance(op, ops.Unary) and op.op in SAME_BY_FMA)
 
 
-def _expand(keep: Keep, b: Builder, op: ops.Op, on_gpu: bool = False, rests: bool = False) -> None:
-    b.formulas = _formulas(op, on_gpu, rests)
+def _expand(keep: Keep, machine: _Machine, b: Builder, op: ops.Op) -> None:
+    b.formulas = _formulas(op, machine)
     match op:
         case _ if narrow.touches(op):
-            narrow.expand(keep, partial(_expand, keep, on_gpu=on_gpu, rests=rests), b, op)
+            narrow.expand(keep, partial(_expand, keep, machine), b, op)
         case ops.Unary(result, "rsqrt", operand, fast=True) if not keep(op):
             _define(b, result, powers.fast_rsqrt, operand)
         case ops.Unary(result, name, operand) if name in UNARY and not keep(op):

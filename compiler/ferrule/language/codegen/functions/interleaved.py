@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import field
+from itertools import takewhile
 from typing import Final, Literal
 
 from llvmlite import ir
@@ -207,9 +208,9 @@ class _Forms:
         """The place of a load or store."""
         writes = isinstance(instruction, ir.StoreInstr)
         place, total = instruction.operands[-1], _Sum()
-        while isinstance(place, ir.GEPInstr) and len(place.indices) == 1:
-            total.add(self.sum_of(place.indices[0]), _size_of(place.source_etype))
-            place = place.pointer
+        for step in takewhile(lambda step: len(step.indices) == 1, _steps(instruction)):
+            total.add(self.sum_of(step.indices[0]), _size_of(step.source_etype))
+            place = step.pointer
         fixed = self.is_fixed(place)
         size = _size_of(instruction.operands[0].type if writes else instruction.type)
         own = self.key(self.counter)
@@ -295,19 +296,23 @@ class _Forms:
         root = _root(load)
         if isinstance(root, ir.AllocaInstr) or id(root) in self.written:
             return "unknown"
-        place = load.operands[0]
-        while isinstance(place, ir.GEPInstr):
-            if not all(map(self.is_fixed, place.indices)):
-                return "irregular"
-            place = place.pointer
-        return "fixed" if self.is_fixed(place) else "irregular"
+        indices = (index for step in _steps(load) for index in step.indices)
+        return "fixed" if all(map(self.is_fixed, (root, *indices))) else "irregular"
+
+
+def _steps(access: ir.Instruction) -> Iterator[ir.GEPInstr]:
+    """What makes the address of a load or store of a pointer, the last step first."""
+    place = access.operands[-1]
+    while isinstance(place, ir.GEPInstr):
+        yield place
+        place = place.pointer
 
 
 def _root(access: ir.Instruction) -> ir.Value:
     """The pointer that the address of a load or store is made of."""
     place = access.operands[-1]
-    while isinstance(place, ir.GEPInstr):
-        place = place.pointer
+    for step in _steps(access):
+        place = step.pointer
     return place
 
 
