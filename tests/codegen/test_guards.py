@@ -44,6 +44,10 @@ def times(b: Builder, x: ops.Value, factor: int) -> ops.Value:
     return b.binary("mul", x, b.constant(x.type, factor))
 
 
+def twice(b: Builder, found: ops.Value) -> ops.Value:
+    return b.binary("and", found, found)
+
+
 VARIANTS = [
     Variant("lt", Int32, lambda b, x, n, k: b.compare("lt", x, n), lambda x, n, k: x < n),
     Variant("le", Int32, lambda b, x, n, k: b.compare("le", x, n), lambda x, n, k: x <= n),
@@ -71,6 +75,12 @@ VARIANTS = [
         Int32,
         lambda b, x, n, k: b.binary("and", b.compare("eq", x, n), b.compare("lt", x, k)),
         lambda x, n, k: x == n and x < k,
+    ),
+    Variant(
+        "twice",
+        Int32,
+        lambda b, x, n, k: twice(b, b.compare("lt", x, n)),
+        lambda x, n, k: x < n,
     ),
     Variant(
         "between",

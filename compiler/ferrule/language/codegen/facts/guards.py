@@ -57,8 +57,15 @@ class AxisPlan:
 
     @property
     def single(self) -> bool:
-        """Whether at most one thread is within the bounds: an equality has two of them."""
-        return len({bound.result for bound in self.bounds}) < len(self.bounds)
+        """Whether at most one thread is within the bounds: an equality has one on either side.
+
+        A condition that is asked twice has two on the same side.
+        """
+        below, start = (
+            {bound.result for bound in self.bounds if bound.side == side}
+            for side in ("below", "from")
+        )
+        return not below.isdisjoint(start)
 
 
 def plan(
