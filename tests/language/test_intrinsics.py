@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
+import re
+from pathlib import Path
 from typing import Any
 
 from ferrule.language import lowering
@@ -16,6 +19,17 @@ def test_the_faces_of_every_table_are_found() -> None:
     faces = [(face, emit) for table in tables for face, emit in table.items() if callable(emit)]
     assert len(faces) > 150
     assert [face for face, emit in faces if intrinsics.find(face) is not emit] == []
+
+
+def test_the_methods_of_every_table_are_found() -> None:
+    """Rows of tables of attributes name functions of modules that are imported at a call."""
+    folder = Path(lowering.__path__[0])
+    sources = [path.read_text(encoding="utf-8") for path in folder.rglob("*.py")]
+    rows = [row for text in sources for row in re.findall(r'method_of\("(.+?)", "(.+?)"\)', text)]
+    assert len(rows) > 15
+    for module, name in rows:
+        found = getattr(importlib.import_module(f"{lowering.__name__}.{module}"), name)
+        assert list(inspect.signature(found).parameters)[::2] == ["low", "args", "node"], name
 
 
 def test_what_is_no_face() -> None:

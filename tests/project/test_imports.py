@@ -70,8 +70,8 @@ LOWERING_MAY_IMPORT = {
 # Modules beside the folders that all of them may import, and that import no folder.
 CODEGEN_SHARED = {"errors"}
 LOWERING_SHARED = {
-    *("arguments", "closures", "context", "descriptions", "owners", "regions"),
-    *("settings", "structures"),
+    *("arguments", "closures", "context", "descriptions", "handles", "owners"),
+    *("regions", "settings", "structures"),
 }
 LAYERS: dict[str, tuple[dict[str, set[str]], set[str]]] = {
     CODEGEN: (CODEGEN_MAY_IMPORT, CODEGEN_SHARED),

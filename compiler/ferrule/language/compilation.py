@@ -25,6 +25,7 @@ from ferrule.specs.deferred import dataclass
 from ferrule.specs.requirements import checked_requirements
 
 if TYPE_CHECKING:
+    from ferrule.compiler.cache.keys import Key
     from ferrule.compiler.cache.through import Wanted
     from ferrule.compiler.origin import CompiledOrigin
     from ferrule.runtime import Function
@@ -69,12 +70,17 @@ class _Compile:
         else with DLPack, and passed to every tvm-ffi API.  Raises CompileError with a hint for the
         fix.
         """
+        from ferrule.compiler.cache.settings import is_on
         from ferrule.compiler.cache.through import through
-        from ferrule.language.cachekeys.compilations import asked, recall, remember
 
         fn, args = _unbound(fn, args)
         function = _host_function(fn)
-        call = None if requires else asked(args, kwargs, options)
+        if requires or not is_on():
+            alone = wanted_of(fn, args, kwargs, options, requires)
+            return _guarded(function, lambda: through(alone))
+        from ferrule.language.cachekeys.compilations import asked, recall, remember
+
+        call = asked(args, kwargs, options)
         known = None if call is None else recall(function, call)
         if known is not None:
             return known
@@ -219,9 +225,7 @@ def _for_call(job: Job) -> tuple[Function, Witness]:
     found = build(job)
     if found.origin == "compiled":
         return found, job.witness
-    from ferrule.language.cachekeys.compilations import watched
-
-    return found, watched(job)[1]
+    return found, _watched(job)[1]
 
 
 def _guarded(function: Callable[..., Any], compute: Callable[[], T]) -> T:
@@ -298,16 +302,30 @@ def build(job: Job) -> Function:
 def wanted(job: Job) -> Wanted:
     """A job for the cache, without the arguments that it was made of."""
     from ferrule.compiler.cache.through import Wanted
-    from ferrule.language.cachekeys.compilations import key_of_job, watched
 
     lasting = replace(job, examples=replace(job.examples, given={}))
     return Wanted(
         job.function.__name__,
-        lambda: key_of_job(lasting),
+        lambda: _key(lasting),
         lambda: _guarded(lasting.function, lambda: _compiled(lasting)),
         job.options.cache,
-        lambda: watched(lasting),
+        lambda: _watched(lasting),
     )
+
+
+# What makes keys is imported where one is asked for: without a cache none is.
+
+
+def _key(job: Job) -> Key:
+    from ferrule.language.cachekeys.compilations import key_of_job
+
+    return key_of_job(job)
+
+
+def _watched(job: Job) -> tuple[Key, Witness]:
+    from ferrule.language.cachekeys.compilations import watched
+
+    return watched(job)
 
 
 def _compiled(job: Job) -> CompiledOrigin:

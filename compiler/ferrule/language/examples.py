@@ -21,6 +21,7 @@ from ferrule.language.faces import base as faces
 from ferrule.language.faces.containers import annotated_spec, example_spec
 from ferrule.language.marks import has_dynamic_layout
 from ferrule.language.recognised import (
+    UNIONS,
     hints_of,
     is_event,
     is_stream,
@@ -55,7 +56,6 @@ _SHAPES: Final[dict[object, params.TupleKind]] = {
     faces.IntTuple: "IntTuple",
 }
 _NUMBERS: Final[dict[object, DType]] = {int: Int32, float: Float32, bool: Boolean}
-_UNIONS: Final = (typing.Union, types.UnionType)
 _EMPTY: Final = inspect.Parameter.empty
 
 
@@ -176,7 +176,7 @@ def _is_tag(annotation: Any) -> bool:
 def _chooses_a_tag(annotation: Any, example: Any) -> bool:
     """Whether the example is one of several tags.  Its class is known while compiling, and a call
     must have one of that class."""
-    if typing.get_origin(annotation) not in _UNIONS:
+    if typing.get_origin(annotation) not in UNIONS:
         return False
     return any(_is_tag(each) and type(example) is each for each in get_args(annotation))
 
@@ -333,7 +333,7 @@ class _Derivation:
         if _chooses_a_tag(annotation, example):
             self.classes[path] = type(example)
             return params.Constant(name, type(example).__qualname__)
-        if typing.get_origin(annotation) in _UNIONS:
+        if typing.get_origin(annotation) in UNIONS:
             return self.union(name, example, get_args(annotation), path)
         if annotation in _SHAPES and isinstance(example, (tuple, list)):
             return self.shape(name, example, _SHAPES[annotation])

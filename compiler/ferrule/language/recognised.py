@@ -6,6 +6,7 @@ It imports none of the packages that define them.
 from __future__ import annotations
 
 import sys
+import types
 import typing
 from collections.abc import Sequence
 from typing import Any, Final
@@ -13,6 +14,9 @@ from typing import Any, Final
 from ferrule.compiler.errors import CompileError
 from ferrule.specs import Boolean, DType, Float32, Int32, Int64, Numeric, Sym, params
 from ferrule.specs.dtypes import BY_NAME
+
+UNIONS: Final = (typing.Union, types.UnionType)
+"""The origins of annotations such as `A | B`."""
 
 
 def is_stream_annotation(annotation: Any) -> bool:

@@ -204,7 +204,6 @@ def _origin(
     from ferrule.compiler.exports import export_target
     from ferrule.compiler.origin import CompiledOrigin, host_module
     from ferrule.language.codegen.host.linking import sources_of, traits_of
-    from ferrule.language.ir.printer import print_program
 
     placed = options.enable_checks or options.generate_line_info
     shown = origins if placed else None
@@ -219,7 +218,7 @@ def _origin(
         pages = Pages((subject,), _shown)
     return CompiledOrigin(
         host_module(signature, body, opt_level=options.opt_level),
-        partial(print_program, program),
+        partial(_printed, program),
         doc=doc,
         target=export_target(options.host_target, options.host_cpu),
         traits=traits_of(program, signature, on_gpu=on_gpu, release_gil=options.release_gil),
@@ -228,6 +227,13 @@ def _origin(
         remarks=told,
         pages=pages,
     )
+
+
+def _printed(program: Program) -> str:
+    """The text of a program, which is made where somebody asks for it."""
+    from ferrule.language.ir.printer import print_program
+
+    return print_program(program)
 
 
 def _program(job: Job) -> tuple[Program, Signature, dict[Op, object]]:

@@ -1,9 +1,13 @@
 """Descriptions of a function's arguments: dtypes, symbolic sizes, parameters, signatures, examples.
 
-Pure data and text.  Imports nothing else of ferrule, and no LLVM.
+Pure data and text.  Imports nothing else of ferrule, and no LLVM.  What reads
+signatures from text, and examples of pointers, is imported at its first use.
 """
 
 from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from ferrule.specs.conditions import (
     Condition,
@@ -13,6 +17,7 @@ from ferrule.specs.conditions import (
     format_condition,
     holds,
 )
+from ferrule.specs.deferred import names_of
 from ferrule.specs.devices import (
     ALSO_TAKEN,
     DEVICE_CODES,
@@ -112,16 +117,18 @@ from ferrule.specs.params import (
     Union,
     compact_strides,
 )
-from ferrule.specs.pointers import (
-    FakePointer,
-    FakeStream,
-    make_fake_stream,
-    make_ptr,
-    nullptr,
-)
-from ferrule.specs.reading import parse_signature
 from ferrule.specs.requirements import Requirement, aligned, compare_float, present, require
 from ferrule.specs.signature import Signature
+
+if TYPE_CHECKING:
+    from ferrule.specs.pointers import (
+        FakePointer,
+        FakeStream,
+        make_fake_stream,
+        make_ptr,
+        nullptr,
+    )
+    from ferrule.specs.reading import parse_signature
 
 __all__ = [
     "ValueOf",
@@ -233,3 +240,21 @@ __all__ = [
     "sym_int64",
     "symbols_of",
 ]
+
+__getattr__ = names_of(
+    __name__,
+    MappingProxyType(
+        {
+            "FakePointer": "ferrule.specs.pointers",
+            "FakeStream": "ferrule.specs.pointers",
+            "make_fake_stream": "ferrule.specs.pointers",
+            "make_ptr": "ferrule.specs.pointers",
+            "nullptr": "ferrule.specs.pointers",
+            "parse_signature": "ferrule.specs.reading",
+        }
+    ),
+)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -24,7 +24,8 @@ from ferrule.compiler.host import tensors
 from ferrule.compiler.host.flow import Flow
 from ferrule.compiler.host.steps import Line, Steps
 from ferrule.compiler.sizes import Sizes
-from ferrule.compiler.support.allocation import ALIGNMENT, NO_VIEWS, failures
+from ferrule.compiler.support.allocation import NO_VIEWS, failures
+from ferrule.compiler.support.entries import ALIGNMENT
 from ferrule.compiler.wrapper.leaves import first_slots, leaves_of
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.linking.links import Link

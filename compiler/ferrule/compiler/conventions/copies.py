@@ -13,7 +13,7 @@ from llvmlite import ir
 from ferrule.compiler.artefacts import Fault, literal
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.host import tensors
-from ferrule.compiler.support.allocation import ALIGNMENT
+from ferrule.compiler.support.entries import ALIGNMENT
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import I8, I64

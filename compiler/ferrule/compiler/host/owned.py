@@ -13,8 +13,7 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.support.allocation import KEEP, LET_GO
-from ferrule.compiler.support.values import RELEASE
+from ferrule.compiler.support.entries import KEEP, LET_GO, RELEASE
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import ANY, I32, I64, PTR, VOID
 from ferrule.specs.deferred import dataclass

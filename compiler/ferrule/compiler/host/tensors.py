@@ -8,7 +8,7 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.support.allocation import ALIGNED, ALIGNMENT, ALLOCATE, SHRINK
+from ferrule.compiler.support.entries import ALIGNED, ALIGNMENT, ALLOCATE, SHRINK
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import DLTENSOR, I8, I32, I64, PTR, TENSOR_OBJECT

@@ -23,6 +23,14 @@ from typing import Final
 from llvmlite import ir
 
 from ferrule.compiler.artefacts import RAISED, Fault, Location
+from ferrule.compiler.support.entries import (
+    ALIGNED,
+    ALIGNMENT,
+    ALLOCATE,
+    KEEP,
+    LET_GO,
+    SHRINK,
+)
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import (
@@ -36,16 +44,6 @@ from ferrule.runtime.llvm.layouts import (
     VOID,
 )
 from ferrule.specs import Uint8
-
-ALLOCATE: Final = "ferrule_allocate"
-ALIGNED: Final = "ferrule_allocate_aligned"
-SHRINK: Final = "ferrule_shrink"
-KEEP: Final = "ferrule_keep"
-LET_GO: Final = "ferrule_let_go"
-ENTRIES: Final = (ALLOCATE, ALIGNED, SHRINK, KEEP, LET_GO)
-
-ALIGNMENT: Final = 64
-"""The alignment of new tensors, in bytes."""
 
 _MAX_BYTES: Final = 1 << 62
 _DLPACK_MAJOR: Final = 1

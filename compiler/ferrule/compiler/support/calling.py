@@ -26,6 +26,15 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import RAISED, Fault, Location, literal
 from ferrule.compiler.checker.frame import BIG_INT_OBJECT
+from ferrule.compiler.support.entries import (
+    FIND,
+    FIND_IMPORTED,
+    INVOKE,
+    PASS_OBJECT,
+    PASS_TENSOR,
+    PASS_TEXT,
+    TAKE,
+)
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import (
@@ -51,15 +60,6 @@ come first."""
 
 _UPDATE: Final = ir.FunctionType(VOID, [PTR, PTR, I32])
 _REPLACE: Final = 0  # kTVMFFIBacktraceUpdateModeReplace
-
-FIND: Final = "ferrule_find"
-FIND_IMPORTED: Final = "ferrule_find_imported"
-PASS_TEXT: Final = "ferrule_pass_text"
-PASS_TENSOR: Final = "ferrule_pass_tensor"
-PASS_OBJECT: Final = "ferrule_pass_object"
-INVOKE: Final = "ferrule_invoke"
-TAKE: Final = "ferrule_take"
-ENTRIES: Final = (FIND, FIND_IMPORTED, PASS_TEXT, PASS_TENSOR, PASS_OBJECT, INVOKE, TAKE)
 
 TYPES: Final = {
     FIND: ir.FunctionType(I32, [PTR, PTR, PTR]),

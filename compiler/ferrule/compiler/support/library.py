@@ -25,20 +25,11 @@ from ferrule.compiler.checker.reports import shown_by
 from ferrule.compiler.cuda.launcher.entries import PROTOTYPES as CUDA_PROTOTYPES
 from ferrule.compiler.messages.table import HANDLED, PARTS
 from ferrule.compiler.messages.table import RARE as RARE_PARTS
-from ferrule.compiler.support.allocation import ENTRIES as ALLOCATION_ENTRIES
-from ferrule.compiler.support.allocation import define_allocation
-from ferrule.compiler.support.calling import ENTRIES as CALLING_ENTRIES
-from ferrule.compiler.support.calling import define_calling
+from ferrule.compiler.support import entries
 from ferrule.compiler.support.dispatch import needed_by, part_symbol
-from ferrule.compiler.support.objects import ENTRIES as OBJECT_ENTRIES
-from ferrule.compiler.support.objects import define_objects
 from ferrule.compiler.support.placement import Wanted, as_data
 from ferrule.compiler.support.precompiled import Precompiled, joined, read
-from ferrule.compiler.support.refusals import ENTRIES as REFUSAL_ENTRIES
-from ferrule.compiler.support.refusals import define_refusals
 from ferrule.compiler.support.shipped import shipped
-from ferrule.compiler.support.values import ENTRIES as VALUE_ENTRIES
-from ferrule.compiler.support.values import define_values
 from ferrule.compiler.threads.state import ENTRIES as THREADS_ENTRIES
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.passes import passes
@@ -106,6 +97,36 @@ def _define_threads(emitter: Emitter) -> None:
     define_threads(emitter)
 
 
+def _define_allocation(emitter: Emitter) -> None:
+    from ferrule.compiler.support.allocation import define_allocation
+
+    define_allocation(emitter)
+
+
+def _define_calling(emitter: Emitter) -> None:
+    from ferrule.compiler.support.calling import define_calling
+
+    define_calling(emitter)
+
+
+def _define_refusals(emitter: Emitter) -> None:
+    from ferrule.compiler.support.refusals import define_refusals
+
+    define_refusals(emitter)
+
+
+def _define_objects(emitter: Emitter) -> None:
+    from ferrule.compiler.support.objects import define_objects
+
+    define_objects(emitter)
+
+
+def _define_values(emitter: Emitter) -> None:
+    from ferrule.compiler.support.values import define_values
+
+    define_values(emitter)
+
+
 CHECKS: Final = Support(
     "checks", ("ferrule_check", "ferrule_raise"), _define_checks, _define_rare, _define_tables
 )
@@ -116,22 +137,22 @@ _RARE: Final = needed_by(RARE_ROWS, RARE_PARTS)
 CUDA: Final = Support("cuda", tuple(CUDA_PROTOTYPES), _define_cuda)
 """The functions for bodies that launch kernels on NVIDIA GPUs."""
 
-ALLOCATION: Final = Support("allocation", ALLOCATION_ENTRIES, define_allocation)
+ALLOCATION: Final = Support("allocation", entries.ALLOCATION, _define_allocation)
 """The functions for bodies that allocate tensors."""
 
-CALLING: Final = Support("calling", CALLING_ENTRIES, define_calling)
+CALLING: Final = Support("calling", entries.CALLING, _define_calling)
 """The functions for bodies that call tvm-ffi functions."""
 
-REFUSALS: Final = Support("refusals", REFUSAL_ENTRIES, define_refusals)
+REFUSALS: Final = Support("refusals", entries.REFUSALS, _define_refusals)
 """The functions for wrappers of overloads."""
 
-OBJECTS: Final = Support("objects", OBJECT_ENTRIES, define_objects)
+OBJECTS: Final = Support("objects", entries.OBJECTS, _define_objects)
 """The functions for bodies that read containers, and fields and methods of objects."""
 
 THREADS: Final = Support("threads", THREADS_ENTRIES, _define_threads)
 """The functions for bodies that run kernels on the CPU."""
 
-VALUES: Final = Support("values", VALUE_ENTRIES, define_values)
+VALUES: Final = Support("values", entries.VALUES, _define_values)
 """The functions for wrappers of functions with a result."""
 
 _LABELS: Final = "support"

@@ -29,6 +29,14 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import RAISED, Fault, Location, literal
 from ferrule.compiler.support.calling import end_if_failed, is_object
+from ferrule.compiler.support.entries import (
+    ELEMENTS_FIT,
+    FIELD,
+    IS_INSTANCE,
+    ITEM,
+    METHOD,
+    SET_FIELD,
+)
 from ferrule.compiler.support.typetable import (
     FIELD_INFO,
     METHOD_INFO,
@@ -53,14 +61,6 @@ from ferrule.runtime.llvm.layouts import (
     Field,
     Layout,
 )
-
-ITEM: Final = "ferrule_item"
-METHOD: Final = "ferrule_method"
-FIELD: Final = "ferrule_field"
-SET_FIELD: Final = "ferrule_set_field"
-ELEMENTS_FIT: Final = "ferrule_elements_fit"
-IS_INSTANCE: Final = "ferrule_is_instance"
-ENTRIES: Final = (ELEMENTS_FIT, ITEM, METHOD, FIELD, SET_FIELD, IS_INSTANCE)
 
 TYPES: Final = {
     ITEM: ir.FunctionType(VOID, [PTR, I64, PTR]),

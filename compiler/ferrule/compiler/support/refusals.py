@@ -15,6 +15,7 @@ from typing import Final
 
 from llvmlite import ir
 
+from ferrule.compiler.support.entries import REFUSE, REFUSE_ONE
 from ferrule.runtime.llvm.emitter import COLD, Emitter
 from ferrule.runtime.llvm.layouts import (
     BYTE_ARRAY,
@@ -28,10 +29,6 @@ from ferrule.runtime.llvm.layouts import (
     Field,
     Layout,
 )
-
-REFUSE: Final = "ferrule_refuse"
-REFUSE_ONE: Final = "ferrule_refuse_one"
-ENTRIES: Final = (REFUSE, REFUSE_ONE)
 
 CHECKS: Final = Layout("Checks", [Field("table", PTR), Field("program", PTR)])
 

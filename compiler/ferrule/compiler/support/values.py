@@ -16,15 +16,10 @@ from typing import Final
 
 from llvmlite import ir
 
+from ferrule.compiler.support.entries import CONSTRUCT, OWN, RELEASE, UNSIGNED
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.emitter import COLD, Emitter
 from ferrule.runtime.llvm.layouts import ANY, BYTE_ARRAY, I8, I32, I64, PTR, VOID
-
-CONSTRUCT: Final = "ferrule_construct"
-UNSIGNED: Final = "ferrule_unsigned"
-OWN: Final = "ferrule_own"
-RELEASE: Final = "ferrule_release_values"
-ENTRIES: Final = (CONSTRUCT, UNSIGNED, OWN, RELEASE)
 
 _MAKE_BIG: Final = ir.FunctionType(I32, [PTR, PTR])
 _ROOM: Final = 32

@@ -15,7 +15,7 @@ the same slots.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ferrule.compiler.artefacts import FAULT_ROOM, Fault, Location, Relation
 from ferrule.compiler.checker.program import build_program
@@ -27,12 +27,14 @@ from ferrule.compiler.wrapper.callee import Callee, DecodedCall
 from ferrule.compiler.wrapper.devices import env_streams
 from ferrule.compiler.wrapper.hot import Hot, Unfit
 from ferrule.compiler.wrapper.leaves import Slots
-from ferrule.compiler.wrapper.results import Results
 from ferrule.runtime.abi import SYMBOL_PREFIX
 from ferrule.runtime.llvm.layouts import ANY
 from ferrule.runtime.llvm.writer import Block, Value, Writer, i32
 from ferrule.specs import Requirement, Signature, ValueOf
 from ferrule.specs.deferred import dataclass
+
+if TYPE_CHECKING:
+    from ferrule.compiler.wrapper.results import Results
 
 VALUE_SLOTS: Final = FAULT_ROOM
 """The number of values that the buffer for messages holds."""
@@ -175,10 +177,18 @@ class WrapperParts:
         writer.at(refused)
         writer.ret(i32(-1))
 
+    def _results(self, writer: Writer) -> Results | None:
+        """The result of the call; None if there is none."""
+        if self.signature.result is None:
+            return None
+        from ferrule.compiler.wrapper.results import Results
+
+        return Results(writer, self.signature)
+
     def call(self, writer: Writer, values: Value, slots: Slots) -> None:
         """Make the call and return; a nonzero status becomes the error of its fault."""
         streams = env_streams(writer, self.signature, _ARGS)
-        results = None if self.signature.result is None else Results(writer, self.signature)
+        results = self._results(writer)
         left = None if results is None else results.slots
         keep = None if results is None else results.keep
         call = DecodedCall(self.signature, _ARGS, values, slots, streams, left, keep)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Set
 from functools import partial
 
-from ferrule.compiler.support.objects import ELEMENTS_FIT, IS_INSTANCE
+from ferrule.compiler.support.entries import ELEMENTS_FIT, IS_INSTANCE
 from ferrule.compiler.wrapper.hot import Hot, Unfit
 from ferrule.compiler.wrapper.items import Item, Level
 from ferrule.runtime.abi import TypeIndex

@@ -17,7 +17,8 @@ from enum import IntEnum
 from typing import Final
 
 from ferrule.compiler.artefacts import HostModule
-from ferrule.compiler.support.refusals import CHECKS, REFUSE, REFUSE_ONE
+from ferrule.compiler.support.entries import REFUSE, REFUSE_ONE
+from ferrule.compiler.support.refusals import CHECKS
 from ferrule.compiler.wrapper.builder import VALUE_SLOTS, WrapperParts, wrapper_parts
 from ferrule.compiler.wrapper.callee import BodyCall
 from ferrule.compiler.wrapper.distinct import exclude_each_other

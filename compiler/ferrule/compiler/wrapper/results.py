@@ -18,7 +18,7 @@ from typing import Final
 
 from typing_extensions import assert_never
 
-from ferrule.compiler.support.values import CONSTRUCT, OWN, RELEASE, UNSIGNED
+from ferrule.compiler.support.entries import CONSTRUCT, OWN, RELEASE, UNSIGNED
 from ferrule.compiler.wrapper.leaves import SLOT_BYTES, leaves_of
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.layouts import ANY, BYTE_ARRAY, OBJECT

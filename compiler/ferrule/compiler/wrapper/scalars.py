@@ -10,7 +10,6 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from ferrule.compiler.wrapper.halves import round_to_narrow
 from ferrule.compiler.wrapper.hot import Hot, Unfit
 from ferrule.compiler.wrapper.items import Item
 from ferrule.runtime.abi import TypeIndex
@@ -47,6 +46,8 @@ def _float(hot: Hot, dtype: DType, index: Value, item: Item) -> Value:
         case 32 if dtype is Float32:
             return writer.cast("fptrunc", value, "float")
         case _:
+            from ferrule.compiler.wrapper.halves import round_to_narrow
+
             return round_to_narrow(writer, dtype, value)
 
 

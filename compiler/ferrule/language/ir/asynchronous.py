@@ -12,12 +12,14 @@ the kernel.
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from ferrule.compiler.cuda.tilings import Tiling
 from ferrule.language.ir.operation import Effects, Operation
 from ferrule.language.ir.values import Value
 from ferrule.specs.deferred import dataclass
+
+if TYPE_CHECKING:
+    from ferrule.compiler.cuda.tilings import Tiling
 
 __all__ = [  # names of `ops`
     "AsyncCopy",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -33,6 +34,18 @@ def bound(
             expected=f"({', '.join(order)})",
         )
     return [given.get(name) for name in order]
+
+
+def method_of(module: str, name: str) -> Callable[[Lowering, Any], BoundMethod]:
+    """As `method`, for a function of a module of the lowering that few kernels need: it is imported
+    when the method is called."""
+
+    def emit(low: Lowering, of: Any, *given: Any) -> Any:
+        found = importlib.import_module(f"ferrule.language.lowering.{module}")
+        return getattr(found, name)(low, of, *given)
+
+    emit.__name__ = name
+    return method(emit)
 
 
 def method(function: Callable[..., Any]) -> Callable[[Lowering, Any], BoundMethod]:

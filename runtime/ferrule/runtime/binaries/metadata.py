@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from ferrule.runtime.entry.key import ANY_FUNCTION, CallTraits
 from ferrule.runtime.linking.links import Link
-from ferrule.specs import Signature, parse_signature
+from ferrule.specs import Signature
 from ferrule.specs._version import __version__
 from ferrule.specs.deferred import dataclass
 
@@ -141,6 +141,8 @@ def _read(ours: dict[str, Any]) -> Metadata:
         )
         for image in target["images"]
     )
+    from ferrule.specs.reading import parse_signature  # what is compiled here has no text to read
+
     major, minor, patch = map(int, ours["abi"])
     return Metadata(
         parse_signature(ours["signature"]),

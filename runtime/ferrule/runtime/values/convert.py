@@ -14,6 +14,7 @@ import dataclasses
 import numbers
 from _ctypes import CFuncPtr
 from collections.abc import Iterable, Sequence
+from functools import cache
 from types import ModuleType
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -95,15 +96,12 @@ class Place(NamedTuple):
 _ANYTHING: Final = specs.AnyValue("0")
 _ANY_MAP: Final = specs.Map("0")
 
-_NO_STRUCTS: Final = (
-    specs.FakeTensor,
-    specs.FakePointer,
-    specs.FakeStream,
-    DLPackTensor,
-    foreign.DataTypeValue,
-    tvm_ffi.Object,
-)
-"""Types that may be dataclasses, but are not treated as tuples of their fields."""
+
+@cache
+def _no_structs() -> tuple[type, ...]:
+    """Types that may be dataclasses, but are not treated as tuples of their fields."""
+    fakes = (specs.FakeTensor, specs.FakePointer, specs.FakeStream)
+    return *fakes, DLPackTensor, foreign.DataTypeValue, tvm_ffi.Object
 
 
 def convert(place: Place, param: specs.Param, value: Any) -> Any:
@@ -418,7 +416,7 @@ def _items(value: Any) -> Sequence[Any] | None:
 
 def _attributes(param: specs.Tuple, value: Any) -> Sequence[Any] | None:
     """The values of an object's attributes, if it has one for each field of the parameter."""
-    if not param.fields or not param.items or isinstance(value, (type, *_NO_STRUCTS)):
+    if not param.fields or not param.items or isinstance(value, (type, *_no_structs())):
         return None
     try:
         return [getattr(value, item.name) for item in param.items]
@@ -446,7 +444,7 @@ def _field_names(value: Any) -> tuple[str, ...] | None:
     if isinstance(value, tuple):
         names: tuple[str, ...] | None = getattr(type(value), "_fields", None)
         return names
-    if not dataclasses.is_dataclass(value) or isinstance(value, (type, *_NO_STRUCTS)):
+    if not dataclasses.is_dataclass(value) or isinstance(value, (type, *_no_structs())):
         return None
     return tuple(field.name for field in dataclasses.fields(value))
 

@@ -38,7 +38,7 @@ from ferrule.compiler.conventions.c.host_arguments import (
 from ferrule.compiler.conventions.c.outs import Out
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.hostcode.promises import Promised
-from ferrule.compiler.support.allocation import ALIGNMENT
+from ferrule.compiler.support.entries import ALIGNMENT
 from ferrule.compiler.wrapper.leaves import first_slots
 from ferrule.runtime.llvm.layouts import I64, PTR
 from ferrule.specs import Data, Pointer, Tensor, equal

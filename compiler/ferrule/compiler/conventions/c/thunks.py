@@ -24,7 +24,8 @@ from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.c.unicode import utf8_prefix
 from ferrule.compiler.conventions.conversions import limits, type_of
 from ferrule.compiler.host.flow import number_of
-from ferrule.compiler.support.calling import INVOKE, TAKE, TYPES, Wanted, failures, is_object
+from ferrule.compiler.support.calling import TYPES, Wanted, failures, is_object
+from ferrule.compiler.support.entries import INVOKE, TAKE
 from ferrule.runtime.abi import TypeIndex
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import ANY, F64, I32, I64, PTR, VOID

@@ -16,7 +16,7 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import Body, Fault
 from ferrule.compiler.host.owned import SYMBOL, declare_inner
-from ferrule.language.codegen.cpu import interrupts, parallel, sharing, strips
+from ferrule.language.codegen.cpu import interrupts, sharing, strips
 from ferrule.language.codegen.cpu.cooperate import atomics
 from ferrule.language.codegen.cpu.kernels import Shape, emit_blocks
 from ferrule.language.codegen.cpu.sharing import Frame
@@ -258,6 +258,8 @@ class _Module:
                 self.allocator.make(lowering, op)
                 return None
             case ops.Parallel():
+                from ferrule.language.codegen.cpu import parallel
+
                 if parallel.is_shared(lowering, op):
                     self.shares = True
                 else:

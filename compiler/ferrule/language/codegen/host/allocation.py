@@ -13,7 +13,6 @@ from llvmlite import ir
 from ferrule.compiler.artefacts import Fault
 from ferrule.compiler.host import owned, tensors
 from ferrule.compiler.host.owned import Frame
-from ferrule.compiler.support.allocation import NO_VIEWS, failures
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType, object_slots
@@ -161,6 +160,8 @@ class Allocator:
 
     def _shrink(self, lowering: FunctionLowering, op: ops.Shrink, place: ir.Value) -> None:
         """A view of a tensor takes its place, after a reference to the tensor was put there."""
+        from ferrule.compiler.support.allocation import NO_VIEWS
+
         e, type_ = lowering.emitter, op.result.tensor
         whole = lowering.objects[op.tensor]
         self.places.clear_objects(e, place, 1)
@@ -196,5 +197,7 @@ class Allocator:
 
     def _check(self, lowering: FunctionLowering, status: ir.Value, op: ops.Alloc) -> None:
         """End the function with the allocation's failure."""
+        from ferrule.compiler.support.allocation import failures
+
         faults = failures(self.device.name.lower(), op.location)
         lowering.require(status, faults, "allocated")

@@ -15,7 +15,8 @@ from llvmlite import ir
 from ferrule.compiler.artefacts import Fault
 from ferrule.compiler.host import owned as table
 from ferrule.compiler.host import tensors
-from ferrule.compiler.support.calling import (
+from ferrule.compiler.support.calling import TYPES, Status, Wanted, failures
+from ferrule.compiler.support.entries import (
     FIND,
     FIND_IMPORTED,
     INVOKE,
@@ -23,12 +24,8 @@ from ferrule.compiler.support.calling import (
     PASS_TENSOR,
     PASS_TEXT,
     TAKE,
-    TYPES,
-    Status,
-    Wanted,
-    failures,
+    UNSIGNED,
 )
-from ferrule.compiler.support.values import UNSIGNED
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.host import objects, receiving
 from ferrule.language.codegen.host.allocation import Places

@@ -11,17 +11,8 @@ from llvmlite import ir
 
 from ferrule.compiler.artefacts import Fault, Location
 from ferrule.compiler.host import tensors
-from ferrule.compiler.support.objects import (
-    FIELD,
-    IS_INSTANCE,
-    ITEM,
-    KNOWN_FIELD,
-    METHOD,
-    SET_FIELD,
-    TYPES,
-    Status,
-    failures,
-)
+from ferrule.compiler.support.entries import FIELD, IS_INSTANCE, ITEM, METHOD, SET_FIELD
+from ferrule.compiler.support.objects import KNOWN_FIELD, TYPES, Status, failures
 from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.codegen.host.allocation import Places
 from ferrule.language.ir import ops

@@ -13,7 +13,6 @@ from dataclasses import field
 from typing import Any
 
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.objects import any_values
 from ferrule.language.lowering.objects.parameters import is_kind
 from ferrule.language.values import Handle, Maybe, OneOf
 from ferrule.specs.deferred import dataclass
@@ -49,6 +48,8 @@ def narrow(low: Lowering, test: ast.expr) -> Narrowed:
                 return Narrowed()
             if isinstance(value, OneOf):
                 return _kinds(value, name, low.evaluate(kinds))
+            from ferrule.language.lowering.objects import any_values
+
             found = any_values.assumed(low, value, low.evaluate(kinds), test)
             return Narrowed() if found is None else Narrowed({name: found})
     return Narrowed()

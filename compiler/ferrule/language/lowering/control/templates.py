@@ -18,8 +18,6 @@ from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.language.lowering import owners, structures
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.numbers import coercion
-from ferrule.language.lowering.objects import texts
-from ferrule.language.lowering.objects.schemas import known_index
 from ferrule.language.promotion import weak
 from ferrule.language.values import Handle, Maybe, Number, OneOf, TensorView
 from ferrule.runtime.values.typeinfo import type_info
@@ -175,6 +173,8 @@ def _wider(left: params.Param, right: params.Param) -> params.Param:
 
 def _ancestry(key: str) -> list[str]:
     """A type and its ancestors, the nearest first."""
+    from ferrule.language.lowering.objects.schemas import known_index
+
     if known_index(key) is None:
         return [key, _ROOT]
     return [key, *reversed(type_info(key).ancestors)]
@@ -250,6 +250,8 @@ def _leaves(low: Lowering, value: Any, param: params.Param) -> list[ops.Value]:
     if isinstance(value, DType):
         bits = value.dlpack
         return [low.builder.constant(Int32, bits - (1 << 32) if bits >= 1 << 31 else bits)]
+    from ferrule.language.lowering.objects import texts
+
     return list(texts.constant(low, value).leaves)
 
 

@@ -20,6 +20,7 @@ from ferrule.language.ir.types import HandleType, Type
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.handles import is_open
 from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.objects import call_results, foreign_calls
 from ferrule.language.values import Handle, Maybe, Number, OneOf
@@ -233,11 +234,6 @@ def _boolean(
 
 
 # ---- isinstance ----
-
-
-def is_open(value: Handle) -> bool:
-    """Whether the class of a value is known only at run time."""
-    return isinstance(value.param, (params.AnyValue, params.Object))
 
 
 def is_instance(low: Lowering, value: Handle, wanted: Any, node: ast.AST) -> Any:

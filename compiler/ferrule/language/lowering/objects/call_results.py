@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import types
 import typing
 from typing import Any, Final, get_args
 
@@ -16,6 +15,7 @@ from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.objects.parameters import Receiver
+from ferrule.language.recognised import UNIONS
 from ferrule.specs import (
     Boolean,
     DType,
@@ -39,7 +39,6 @@ _TEXTS: Final[dict[object, type[params.String | params.Bytes]]] = {
     str: params.String,
     bytes: params.Bytes,
 }
-UNIONS: Final = (typing.Union, types.UnionType)
 _NEVER: Final = (params.Stream, params.EnvStream, params.Constant)
 
 

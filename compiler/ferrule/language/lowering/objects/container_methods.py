@@ -9,8 +9,9 @@ from typing import Any, Final
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.handles import MAPS, MapView, is_text
 from ferrule.language.lowering.numbers import coercion
-from ferrule.language.lowering.objects import containers, foreign_calls, texts
+from ferrule.language.lowering.objects import containers, foreign_calls
 from ferrule.language.values import BoundMethod, Handle, Number
 from ferrule.specs import params
 
@@ -55,7 +56,7 @@ def _fitting(
             return coercion.convert(low, coercion.as_number(low, value, node, dtype), dtype)
         case params.String() | params.Bytes():
             kind = str if isinstance(spec, params.String) else bytes
-            run_time = texts.is_text(value) and type(value.param) is type(spec)
+            run_time = is_text(value) and type(value.param) is type(spec)
             if not (isinstance(value, kind) or run_time):
                 low.fail(
                     node,
@@ -89,7 +90,7 @@ def _default(low: Lowering, found: Any, default: Any, node: ast.Call) -> Any:
 
 def attribute(low: Lowering, container: Handle, attr: str, node: ast.AST) -> Any:
     """`x.get`, `x.keys`, `x.values`, `x.items` of a Map or Dict."""
-    is_map = isinstance(container.param, containers.MAPS)
+    is_map = isinstance(container.param, MAPS)
     if isinstance(container.param, params.List) and attr == "append":
         return BoundMethod(partial(_append, container=container), "append")
     if is_map and attr == "get":
@@ -109,6 +110,6 @@ _VIEWS: Final = ("keys", "values", "items")
 
 def _view(
     low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call, *, container: Handle, what: str
-) -> containers.MapView:
+) -> MapView:
     bound(low, "", args, kwargs, node)
-    return containers.MapView(container, what)
+    return MapView(container, what)

@@ -7,30 +7,22 @@ tvm-ffi has registered.
 from __future__ import annotations
 
 import ast
-from typing import Any, Final
+from typing import Any
 
 from ferrule.compiler.artefacts import Fault, literal
 from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.handles import MAPS, SEQUENCES, compares
 from ferrule.language.lowering.numbers import coercion
-from ferrule.language.lowering.objects import foreign_calls, texts
+from ferrule.language.lowering.objects import foreign_calls
 from ferrule.language.lowering.objects.any_values import ANY, Shown, peek, typed
 from ferrule.language.lowering.objects.faults import Message
 from ferrule.language.values import Handle, Number
 from ferrule.specs import Int64, params
-from ferrule.specs.deferred import dataclass
-
-SEQUENCES: Final = (params.Array, params.List)
-MAPS: Final = (params.Map, params.Dict)
 
 _Args = list[Any]
 _Kwargs = dict[str, Any]
-
-
-def is_container(value: Any) -> bool:
-    """Whether this is a run-time container."""
-    return isinstance(value, Handle) and isinstance(value.param, (*SEQUENCES, *MAPS))
 
 
 def length(low: Lowering, container: Handle, node: ast.AST) -> Number:
@@ -177,25 +169,9 @@ def _shown(low: Lowering, container: Handle, key: Any, name: str, node: ast.AST)
 
 def _key_text(low: Lowering, key: Any, node: ast.AST) -> tuple[str, tuple[ops.Value, ...]]:
     """A key for the text of a `Fault`, and the values of its placeholders."""
-    if isinstance(key, Handle) and not texts.compares(key):
+    if isinstance(key, Handle) and not compares(key):
         return literal(key.name), ()
     message = Message(low, node)
     message.value(key)
     text = f"'{message.text}'" if _is_text(key) else message.text
     return text, tuple(message.values)
-
-
-# ---- loops ----
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MapView:
-    """`m.keys()`, `m.values()` or `m.items()`, for a loop."""
-
-    container: Handle
-    what: str
-
-
-def is_iterable(value: Any) -> bool:
-    """Whether a run-time loop can iterate over this."""
-    return is_container(value) or isinstance(value, MapView)

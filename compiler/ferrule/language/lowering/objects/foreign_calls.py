@@ -9,11 +9,14 @@ from dataclasses import field, fields
 from typing import Any, Final, Literal
 
 from ferrule.compiler.artefacts import Fault, literal
+from ferrule.language.faces import calls
 from ferrule.language.faces.calls import ExternFunction, ImportedFunction
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, Type
+from ferrule.language.lowering.arguments import Intrinsic
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe, usage_hint
+from ferrule.language.lowering.handles import is_object
 from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.objects import call_results
 from ferrule.language.values import Handle, Maybe, Number, OneOf, PointerView, TensorView, is_record
@@ -51,7 +54,24 @@ def _is_unicode(name: str) -> bool:
     return all(not 0xD800 <= ord(letter) < 0xE000 for letter in name)
 
 
-def call_handle(
+def apply(
+    low: Lowering,
+    callee: ExternFunction | ImportedFunction | Handle,
+    args: list[Any],
+    kwargs: dict[str, Any],
+    node: ast.Call,
+) -> Any:
+    """The call of a function from outside: one of C, of a module's imports, or a parameter."""
+    match callee:
+        case ExternFunction():
+            return _call_extern(low, callee, args, kwargs, node)
+        case ImportedFunction():
+            return _call_imported(low, callee, args, kwargs, node)
+        case Handle():
+            return _call_handle(low, callee, args, kwargs, node)
+
+
+def _call_handle(
     low: Lowering, callee: Handle, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 ) -> Any:
     """`f(x)` of a parameter."""
@@ -60,7 +80,7 @@ def call_handle(
     return _emit(low, callee.leaves[0], args, kwargs, node)
 
 
-def call_extern(
+def _call_extern(
     low: Lowering, callee: ExternFunction, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 ) -> Any:
     """`x(a, b)` of `fe.extern_func("x")`."""
@@ -77,7 +97,7 @@ def call_extern(
     return _emit(low, extern, args, {"result": callee.result, **kwargs}, node)
 
 
-def call_imported(
+def _call_imported(
     low: Lowering, callee: ImportedFunction, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 ) -> Any:
     """`f(a, b)` of `fe.import_func("f")`."""
@@ -124,11 +144,6 @@ def emit_packed(
     low.builder.append(ops.Call(result, callee, kinds, values, wanted, low.location(node)))
     low.state.writes += 1
     return result
-
-
-def is_object(value: Any) -> bool:
-    """Whether this is a run-time tvm-ffi object."""
-    return isinstance(value, Handle) and params.payload_of(value.param) is params.Payload.OBJECT
 
 
 def address(low: Lowering, value: Handle) -> ops.Value:
@@ -329,3 +344,6 @@ class _Arguments:
             "object, or a tuple or dict of these",
             hint=usage_hint(value),
         )
+
+
+TABLE: Final[dict[Any, Intrinsic]] = {calls.call: call}

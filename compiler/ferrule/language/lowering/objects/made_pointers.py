@@ -44,7 +44,7 @@ def _make(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 
 def _address(low: Lowering, value: Any, node: ast.Call) -> ops.Value:
     if isinstance(value, PointerView):
-        value = tensor_facts.toint(value, low, [], {}, node)
+        value = tensor_facts.toint(low, value, [], {}, node)
     number = coercion.as_number(low, value, node, Int64)
     if not number.dtype.is_integer or number.dtype.bits < 32:
         low.fail(

@@ -18,7 +18,7 @@ from ferrule.language.faces import printing
 from ferrule.language.ir import ops
 from ferrule.language.layouts import Layout
 from ferrule.language.layouts.dims import ScaledBasis
-from ferrule.language.lowering import structures
+from ferrule.language.lowering import handles, structures
 from ferrule.language.lowering.arguments import Intrinsic, bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe, usage_hint
@@ -273,7 +273,7 @@ class _Text:
         elif isinstance(value, devices.CallDevice):
             self.literal(f"{value.kind}:")
             self.value(texts.device_attribute(self.low, value, "index", self.node), spec)
-        elif isinstance(value, Handle) and texts.compares(value):
+        elif isinstance(value, Handle) and handles.compares(value):
             self._handle(value, spec)
         elif isinstance(value, (tuple, list)):
             opening, closing = "()" if isinstance(value, tuple) else "[]"

@@ -31,11 +31,6 @@ _Args = list[Any]
 _Kwargs = dict[str, Any]
 
 
-def is_object(value: Any) -> bool:
-    """Whether this is an object of a registered type."""
-    return isinstance(value, Handle) and isinstance(value.param, params.Object)
-
-
 def attribute(low: Lowering, value: Handle, attr: str, node: ast.AST) -> Any:
     """`x.attr`: the value of a field, or a method."""
     info = _info(low, _key(value), node)

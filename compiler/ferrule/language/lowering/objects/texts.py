@@ -14,6 +14,7 @@ from ferrule.language.ir.types import HandleType
 from ferrule.language.lowering.arguments import bound
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.handles import compares
 from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.tensors import devices, views
 from ferrule.language.values import BoundMethod, Handle, Number
@@ -22,17 +23,6 @@ from ferrule.specs.dtypes import as_dtype
 
 _NUMBER_BITS: Final = 32
 """The bit position of a device's number, above its type."""
-
-
-def is_text(value: Any) -> bool:
-    """Whether this is a run-time string or bytes."""
-    return isinstance(value, Handle) and params.payload_of(value.param) is params.Payload.BYTES
-
-
-def compares(value: Any) -> bool:
-    """Whether `==` is supported for this handle."""
-    kinds = (params.Payload.BYTES, params.Payload.BITS)
-    return isinstance(value, Handle) and params.payload_of(value.param) in kinds
 
 
 def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -> Any:

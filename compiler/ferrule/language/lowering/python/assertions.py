@@ -7,7 +7,9 @@ import re
 from typing import Any, Final
 
 from ferrule.compiler.artefacts import MAX_FAULT_VALUES, Fault
+from ferrule.language.faces import base, calls
 from ferrule.language.ir import ops
+from ferrule.language.lowering.arguments import Intrinsic
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import exits
 from ferrule.language.lowering.control.mutation import unchanged
@@ -79,7 +81,7 @@ def _keywords(call: ast.expr | None) -> list[ast.keyword]:
     return call.keywords if isinstance(call, ast.Call) else []
 
 
-def raise_error_call(
+def _raise_error_call(
     low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 ) -> None:
     """`fe.raise_error("ValueError", "n is {}", n)`."""
@@ -151,7 +153,7 @@ def _end(
     low.builder.check(condition.value, Fault(kind, text, low.location(node)), *values)
 
 
-def static_assert(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> None:
+def _static_assert(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> None:
     """`static_assert(condition, message)`: a CompileError if the condition is false."""
     names = ("condition", "message")
     given = dict(zip(names, args, strict=False)) | kwargs
@@ -170,7 +172,7 @@ def static_assert(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: 
         low.fail(node, f"static assertion failed{shown}")
 
 
-def const_expr(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+def _const_expr(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
     """`const_expr(x)`: x, which must be known at compile time."""
     if len(args) != 1 or kwargs:
         low.fail(node, f"const_expr takes one value, but got {len(args) + len(kwargs)}")
@@ -183,3 +185,10 @@ def const_expr(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast
             hint=hint if isinstance(value, RUN_TIME) else None,
         )
     return value
+
+
+TABLE: Final[dict[Any, Intrinsic]] = {
+    base.const_expr: _const_expr,
+    base.static_assert: _static_assert,
+    calls.raise_error: _raise_error_call,
+}

@@ -10,11 +10,11 @@ from ferrule.language.lowering import structures
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import mutation
 from ferrule.language.lowering.descriptions import describe, usage_hint
+from ferrule.language.lowering.handles import is_registered
 from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.numbers.sizes import is_number_tensor
-from ferrule.language.lowering.objects import container_methods, containers, reflection
 from ferrule.language.lowering.python.attributes import get
-from ferrule.language.lowering.tensors import coordinates, elements, fields
+from ferrule.language.lowering.tensors import coordinates, elements
 from ferrule.language.values import (
     RUN_TIME,
     ConstantTable,
@@ -92,8 +92,12 @@ class Place:
 
             return arranged.read(self.low, self.base, self.key, self.node)
         if isinstance(self.base, Fielded):
+            from ferrule.language.lowering.tensors import fields
+
             return fields.read(self.low, self.base, self.key, self.node)
         if isinstance(self.base, Handle):
+            from ferrule.language.lowering.objects import containers
+
             return containers.item(self.low, self.base, self.key, self.node)
         return coercion.at_compile_time(self.low, self.node, lambda: self.base[self.key])
 
@@ -106,8 +110,12 @@ class Place:
 
             arranged.write(self.low, self.base, self.key, value, self.node)
         elif isinstance(self.base, Fielded):
+            from ferrule.language.lowering.tensors import fields
+
             fields.write(self.low, self.base, self.key, value, self.node)
         elif isinstance(self.base, Handle):
+            from ferrule.language.lowering.objects import container_methods
+
             container_methods.write(self.low, self.base, self.key, value, self.node)
         else:
             self.low.state.changes += 1
@@ -137,7 +145,9 @@ class Attribute:
     def write(self, value: Any) -> None:
         """Stores a value as the attribute."""
         low, node, owner, name = self.low, self.node, self.owner, self.node.attr
-        if reflection.is_object(owner):
+        if is_registered(owner):
+            from ferrule.language.lowering.objects import reflection
+
             reflection.assign(low, node, owner, value)
             return
         field = (

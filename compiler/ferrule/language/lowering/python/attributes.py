@@ -15,24 +15,15 @@ from ferrule.language import marks
 from ferrule.language.dependencies.mutable import ATOMS
 from ferrule.language.faces import maths
 from ferrule.language.layouts import ComposedLayout, Layout
-from ferrule.language.lowering.arguments import method
+from ferrule.language.lowering.arguments import method, method_of
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe, usage_hint
+from ferrule.language.lowering.handles import is_container, is_device, is_registered, is_text
 from ferrule.language.lowering.launch import launches
 from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.numbers.sizes import named, size_numbers
-from ferrule.language.lowering.objects import container_methods, containers, reflection, texts
 from ferrule.language.lowering.python import conversions
-from ferrule.language.lowering.tensors import (
-    devices,
-    elements,
-    fields,
-    tensor_facts,
-    tensor_methods,
-    vectors,
-    views,
-    whole_tensors,
-)
+from ferrule.language.lowering.tensors import elements, views, whole_tensors
 from ferrule.language.values import (
     RUN_TIME,
     BoundMethod,
@@ -64,19 +55,19 @@ _TENSOR: Final[dict[str, Callable[[Lowering, TensorView], Any]]] = {
     "element_type": lambda low, t: t.type.dtype,
     "dtype": lambda low, t: t.type.dtype,
     "ndim": lambda low, t: len(t.layout),
-    "leading_dim": lambda low, t: tensor_facts.leading_dim(t),
-    "dim": method(tensor_facts.dim),
-    "size": method(tensor_facts.size),
-    "sizes": method(tensor_facts.sizes),
-    "strides": method(tensor_facts.strides),
-    "numel": method(tensor_facts.numel),
-    "data_ptr": method(tensor_facts.data_ptr),
-    "is_contiguous": method(tensor_facts.is_contiguous),
-    "reshape": method(tensor_methods.reshape),
-    "transpose": method(tensor_methods.transpose),
-    "recast": method(tensor_methods.recast_tensor),
-    "load": method(vectors.load),
-    "store": method(vectors.store_method),
+    "leading_dim": lambda low, t: _leading_dim(t),
+    "dim": method_of("tensors.tensor_facts", "dim"),
+    "size": method_of("tensors.tensor_facts", "size"),
+    "sizes": method_of("tensors.tensor_facts", "sizes"),
+    "strides": method_of("tensors.tensor_facts", "strides"),
+    "numel": method_of("tensors.tensor_facts", "numel"),
+    "data_ptr": method_of("tensors.tensor_facts", "data_ptr"),
+    "is_contiguous": method_of("tensors.tensor_facts", "is_contiguous"),
+    "reshape": method_of("tensors.tensor_methods", "reshape"),
+    "transpose": method_of("tensors.tensor_methods", "transpose"),
+    "recast": method_of("tensors.tensor_methods", "recast_tensor"),
+    "load": method_of("tensors.vectors", "load"),
+    "store": method_of("tensors.vectors", "store_method"),
     "fill": method(elements.fill),
 }
 _POINTER: Final[dict[str, Callable[[Lowering, PointerView], Any]]] = {
@@ -89,10 +80,10 @@ _POINTER: Final[dict[str, Callable[[Lowering, PointerView], Any]]] = {
     "llvm_ptr": lambda low, p: p,  # of programs for CuTe DSL, which have another pointer there
     "to_llvm_ptr": lambda low, p: BoundMethod(lambda *_: p, "to_llvm_ptr"),
     "ir_value": lambda low, p: BoundMethod(lambda *_: p, "ir_value"),
-    "align": lambda low, p: BoundMethod(partial(tensor_methods.align, p), "align"),
+    "align": method_of("tensors.tensor_methods", "align"),
     "load": lambda low, p: BoundMethod(partial(elements.load_first, p), "load"),
     "store": lambda low, p: BoundMethod(partial(elements.store_first, p), "store"),
-    "toint": lambda low, p: BoundMethod(partial(tensor_facts.toint, p), "toint"),
+    "toint": method_of("tensors.tensor_facts", "toint"),
 }
 _WHOLE: Final[dict[str, Callable[[Lowering, Whole], Any]]] = {
     "shape": lambda low, w: size_numbers(low, w.shape),
@@ -109,10 +100,10 @@ _VECTOR: Final[dict[str, Callable[[Lowering, Vector], Any]]] = {
     "to": lambda low, v: BoundMethod(partial(conversions.to, v), "to"),
     "bitcast": lambda low, v: BoundMethod(partial(conversions.bitcast, v), "bitcast"),
     "reduce": lambda low, v: BoundMethod(partial(_reduce, v), "reduce"),
-    "broadcast_to": lambda low, v: BoundMethod(partial(vectors.broadcast_to, v), "broadcast_to"),
+    "broadcast_to": method_of("tensors.vectors", "broadcast_to"),
     "numel": lambda low, v: BoundMethod(lambda *_: len(v.items), "numel"),
-    "reshape": lambda low, v: BoundMethod(partial(vectors.reshape, v), "reshape"),
-    "apply_op": lambda low, v: BoundMethod(partial(vectors.apply_op, v), "apply_op"),
+    "reshape": method_of("tensors.vectors", "reshape"),
+    "apply_op": method_of("tensors.vectors", "apply_op"),
     "to_elements": lambda low, v: BoundMethod(lambda *_: v.items, "to_elements"),
     "ir_value": lambda low, v: BoundMethod(lambda *_: v, "ir_value"),  # as of numbers
 }
@@ -121,6 +112,12 @@ _NUMBER: Final[dict[str, Callable[[Lowering, Number | Numeric], Any]]] = {
     "to": lambda low, n: BoundMethod(partial(conversions.to, n), "to"),
     "bitcast": lambda low, n: BoundMethod(partial(conversions.bitcast, n), "bitcast"),
 }
+
+
+def _leading_dim(tensor: TensorView) -> Any:
+    from ferrule.language.lowering.tensors import tensor_facts
+
+    return tensor_facts.leading_dim(tensor)
 
 
 _SIZES_OF: Final = ("shape", "stride", "offset", "max_alignment")
@@ -219,6 +216,8 @@ def _of_tensor(low: Lowering, value: TensorView, attr: str, node: ast.AST) -> An
     if attr == "type":
         return _type_as_text(low, value)
     if attr == "device":
+        from ferrule.language.lowering.tensors import devices
+
         return devices.device_of(low, value, node)
     # CuTe DSL's programs say `_dtype` of tensors, too.
     return _from_table(low, _TENSOR, value, "dtype" if attr == "_dtype" else attr, node)
@@ -248,6 +247,8 @@ def _of_constant_table(low: Lowering, value: ConstantTable, attr: str, node: ast
 
 
 def _of_fielded(low: Lowering, value: Fielded, attr: str, node: ast.AST) -> Any:
+    from ferrule.language.lowering.tensors import fields
+
     is_pointer = fields.is_pointer(value)
     if attr == "fill" and not is_pointer:
         return BoundMethod(partial(fields.fill, value), "fill")
@@ -279,9 +280,19 @@ def _of_python_number(low: Lowering, value: float, attr: str, node: ast.AST) -> 
 
 
 def _of_handle(low: Lowering, value: Handle, attr: str, node: ast.AST) -> Any:
-    for is_one, read in _HANDLES:
-        if is_one(value):
-            return read(low, value, attr, node)
+    if is_device(value) or is_text(value):
+        from ferrule.language.lowering.objects import texts
+
+        read = texts.attribute if is_text(value) else texts.device_attribute
+        return read(low, value, attr, node)
+    if is_container(value):
+        from ferrule.language.lowering.objects import container_methods
+
+        return container_methods.attribute(low, value, attr, node)
+    if is_registered(value):
+        from ferrule.language.lowering.objects import reflection
+
+        return reflection.attribute(low, value, attr, node)
     return _NOT_FOUND
 
 
@@ -393,14 +404,6 @@ def _from_table(
 
 
 _Reader: TypeAlias = "Callable[[Lowering, Any, str, ast.AST], Any]"
-
-_HANDLES: Final[tuple[tuple[Callable[[Any], bool], _Reader], ...]] = (
-    (devices.is_device, texts.device_attribute),
-    (texts.is_text, texts.attribute),
-    (containers.is_container, container_methods.attribute),
-    (reflection.is_object, reflection.attribute),
-)
-"""The kinds of handles, and what reads their attributes."""
 
 _READERS: Final[dict[type, _Reader]] = {
     TensorView: _of_tensor,

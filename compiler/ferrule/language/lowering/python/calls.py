@@ -19,25 +19,19 @@ from ferrule.language.faces.calls import ExternFunction, ImportedFunction
 from ferrule.language.faces.containers import type_key_of
 from ferrule.language.layouts import ComposedLayout, Layout, Swizzle, is_static
 from ferrule.language.lowering import structures
-from ferrule.language.lowering.arguments import bound
+from ferrule.language.lowering.arguments import bound, method_of
 from ferrule.language.lowering.closures import Closure
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control.mutation import require_inside, require_seen
 from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.handles import is_container
 from ferrule.language.lowering.numbers import coercion, typed_constants
-from ferrule.language.lowering.objects import (
-    containers,
-    foreign_calls,
-    reflection,
-)
 from ferrule.language.lowering.python import (
-    comprehensions,
     conversions,
     inlining,
     intrinsics,
     records,
 )
-from ferrule.language.lowering.tensors import tensor_facts
 from ferrule.language.marks import JitFunction, KernelFunction
 from ferrule.language.values import (
     RUN_TIME,
@@ -97,6 +91,8 @@ def call(low: Lowering, node: ast.Call) -> Any:
     callee = _callee(low, node.func)
     if (callee is builtins.any or callee is builtins.all) and not node.keywords:
         if len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp):
+            from ferrule.language.lowering.python import comprehensions
+
             return comprehensions.truth_of(low, node.args[0], is_any=callee is builtins.any)
     if callee is printf and node.args and isinstance(node.args[0], ast.JoinedStr):
         from ferrule.language.lowering.objects import printing
@@ -130,7 +126,7 @@ def _callee(low: Lowering, func: ast.expr) -> Any:
         return low.evaluate(func)
     owner = low.evaluate(func.value)
     if isinstance(owner, TensorView):
-        return BoundMethod(lambda low, *given: tensor_facts.stride(low, owner, *given), func.attr)
+        return method_of("tensors.tensor_facts", func.attr)(low, owner)
     return records.attribute(low, owner, func.attr, func)
 
 
@@ -163,12 +159,10 @@ def apply(
             from ferrule.language.lowering.objects import compiled_calls
 
             return compiled_calls.call_compiled(low, callee, args, kwargs, node)
-        case ExternFunction():
-            return foreign_calls.call_extern(low, callee, args, kwargs, node)
-        case ImportedFunction():
-            return foreign_calls.call_imported(low, callee, args, kwargs, node)
-        case Handle():
-            return foreign_calls.call_handle(low, callee, args, kwargs, node)
+        case ExternFunction() | ImportedFunction() | Handle():
+            from ferrule.language.lowering.objects import foreign_calls
+
+            return foreign_calls.apply(low, callee, args, kwargs, node)
         case JitFunction():
             low.state.witness.add_attribute(callee, "function", callee.function)
             return inlining.inline(
@@ -211,6 +205,8 @@ def _apply_object(
         return apply(low, marked, [callee, *args], kwargs, node)
     key = type_key_of(callee)
     if key is not None:
+        from ferrule.language.lowering.objects import reflection
+
         return reflection.construct(low, key, args, kwargs, node)
     intrinsic = intrinsics.find(callee)
     if intrinsic is not None:
@@ -347,7 +343,7 @@ def _ordinary(
             from ferrule.language.lowering.python import functionals
 
             return functionals.emitter(callee)(low, args, kwargs, node)
-    if callee in _CONTAINERS and any(map(containers.is_container, args)):
+    if callee in _CONTAINERS and any(map(is_container, args)):
         low.fail(
             node,
             f"{callee.__name__} of {describe(args[0])}, whose length is known at the call alone",

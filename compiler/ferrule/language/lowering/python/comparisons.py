@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ferrule.language.ir import ops
-from ferrule.language.lowering import structures
+from ferrule.language.lowering import handles, structures
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import coercion, scalars, typed_constants
@@ -67,7 +67,7 @@ def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) 
         return coercion.at_compile_time(low, node, lambda: python(*scalars.untyped(left, right)))
     if _has_items(left) and _has_items(right):
         return _compare_items(low, op, left, right, node)
-    if texts.compares(left) or texts.compares(right):
+    if handles.compares(left) or handles.compares(right):
         return texts.compare(low, op, left, right, node)
     if type(op) not in _IR_COMPARE:
         low.fail(
@@ -99,7 +99,7 @@ def _is_looked_up(value: Any, container: Any) -> bool:
     """Whether `in` compares a run-time value with compile-time items, or the other way round."""
     if not isinstance(container, (tuple, list, set, frozenset, dict)):
         return False
-    if isinstance(value, Number) or texts.compares(value):
+    if isinstance(value, Number) or handles.compares(value):
         return True
     is_number = coercion.is_python_number(value)
     return is_number and any(isinstance(each, Number) for each in container)
@@ -120,7 +120,7 @@ def _among(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -
 
 def _contained(low: Lowering, op: ast.cmpop, key: Any, right: Handle, node: ast.AST) -> Number:
     """`in` and `not in`, for a tvm-ffi container."""
-    looked_for = texts.contains if texts.is_text(right) else containers.contains
+    looked_for = texts.contains if handles.is_text(right) else containers.contains
     found = looked_for(low, key, right, node)
     if isinstance(op, ast.NotIn):
         return Number(low.builder.unary("not", found.value))
@@ -135,7 +135,7 @@ def _identical(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AS
     if isinstance(left, Handle) and isinstance(left.param, params.AnyValue) and right is None:
         none = any_values.is_none(low, left)
         return Number(low.builder.unary("not", none.value)) if is_not else none
-    if foreign_calls.is_object(left) and foreign_calls.is_object(right):
+    if handles.is_object(left) and handles.is_object(right):
         addresses = [foreign_calls.address(low, value) for value in (left, right)]
         return Number(low.builder.compare("ne" if is_not else "eq", *addresses))
     if left is not None and right is not None:

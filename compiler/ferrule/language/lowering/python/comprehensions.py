@@ -28,7 +28,20 @@ from ferrule.specs.deferred import dataclass
 Comprehension = ast.ListComp | ast.GeneratorExp | ast.DictComp
 
 
-def as_list(low: Lowering, node: ast.ListComp | ast.GeneratorExp) -> list[Any]:
+def value(low: Lowering, node: Comprehension | ast.Yield | ast.YieldFrom) -> Any:
+    """The value of a comprehension, or of a `yield`."""
+    match node:
+        case ast.ListComp():
+            return _as_list(low, node)
+        case ast.DictComp():
+            return _as_dict(low, node)
+        case ast.GeneratorExp():
+            return Generated(_as_list(low, node))
+        case ast.Yield() | ast.YieldFrom():
+            return _give(low, node)
+
+
+def _as_list(low: Lowering, node: ast.ListComp | ast.GeneratorExp) -> list[Any]:
     """`[f(x) for x in items if …]`; a generator becomes a list."""
     result: list[Any] = []
 
@@ -40,7 +53,7 @@ def as_list(low: Lowering, node: ast.ListComp | ast.GeneratorExp) -> list[Any]:
     return result
 
 
-def as_dict(low: Lowering, node: ast.DictComp) -> dict[Any, Any]:
+def _as_dict(low: Lowering, node: ast.DictComp) -> dict[Any, Any]:
     """`{k: f(k) for k in items if …}`, with keys that are known at compile time."""
     result: dict[Any, Any] = {}
 
@@ -168,7 +181,7 @@ def items_of(low: Lowering, node: ast.FunctionDef) -> Generated:
     return Generated(items)
 
 
-def give(low: Lowering, node: ast.Yield | ast.YieldFrom) -> None:
+def _give(low: Lowering, node: ast.Yield | ast.YieldFrom) -> None:
     """`yield x`, `yield from xs`: more items of the generator; the value is None, as of a generator
     in a loop."""
     items = low.frame.yielded

@@ -15,29 +15,17 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import branches
 from ferrule.language.lowering.control.narrowing import narrow
 from ferrule.language.lowering.descriptions import describe, usage_hint
+from ferrule.language.lowering.handles import is_container
 from ferrule.language.lowering.numbers import coercion
 from ferrule.language.lowering.numbers.sizes import is_number_tensor
-from ferrule.language.lowering.objects import containers
-from ferrule.language.lowering.python import (
-    calls,
-    comprehensions,
-    operators,
-    records,
-)
-from ferrule.language.lowering.tensors import (
-    access,
-    coordinates,
-    elements,
-    fields,
-    vectors,
-)
+from ferrule.language.lowering.python import calls, operators, records
+from ferrule.language.lowering.tensors import access, coordinates, elements
 from ferrule.language.marks import KernelFunction
 from ferrule.language.values import (
     RUN_TIME,
     ConstantTable,
     CoordinateView,
     Fielded,
-    Generated,
     Number,
     PointerView,
     SwizzledView,
@@ -81,18 +69,14 @@ def evaluate(low: Lowering, node: ast.expr) -> Any:
             return _dict(low, keys, values)
         case ast.Lambda():
             return close(low, node)
-        case ast.ListComp():
-            return comprehensions.as_list(low, node)
-        case ast.DictComp():
-            return comprehensions.as_dict(low, node)
-        case ast.GeneratorExp():
-            return Generated(comprehensions.as_list(low, node))
+        case ast.ListComp() | ast.DictComp() | ast.GeneratorExp() | ast.Yield() | ast.YieldFrom():
+            from ferrule.language.lowering.python import comprehensions
+
+            return comprehensions.value(low, node)
         case ast.JoinedStr():
             from ferrule.language.lowering.objects import shown
 
             return shown.f_string(low, node)
-        case ast.Yield() | ast.YieldFrom():
-            return comprehensions.give(low, node)
         case ast.Starred() | ast.Await() | ast.NamedExpr():
             low.fail(node, f"{_NAMES[type(node)]} is not supported in a compiled function")
     return _as_python(low, node)
@@ -264,14 +248,20 @@ def _subscript(low: Lowering, node: ast.Subscript) -> Any:
 
         return arranged.read(low, base, coordinates.subscript(low, node.slice), node)
     if isinstance(base, Fielded):
+        from ferrule.language.lowering.tensors import fields
+
         return fields.read(low, base, coordinates.subscript(low, node.slice), node)
     if isinstance(base, Vector):
+        from ferrule.language.lowering.tensors import vectors
+
         return vectors.item(low, base, coordinates.subscript(low, node.slice), node)
     if isinstance(base, ConstantTable):
         from ferrule.language.lowering.numbers import constant_tables
 
         return constant_tables.item(low, base, coercion.plain(low.evaluate(node.slice)), node)
-    if containers.is_container(base):
+    if is_container(base):
+        from ferrule.language.lowering.objects import containers
+
         return containers.item(low, base, low.evaluate(node.slice), node)
     if isinstance(base, RUN_TIME):
         low.fail(

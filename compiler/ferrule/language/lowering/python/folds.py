@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
+from ferrule.language.lowering.arguments import Intrinsic
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import coercion, typed_constants
@@ -14,7 +16,7 @@ from ferrule.language.values import Generated, is_run_time
 from ferrule.specs import Boolean
 
 
-def total(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+def _total(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
     """`sum(values, start=0)`."""
     if not is_run_time((args, kwargs)) and not typed_constants.are_typed(*args, *kwargs.values()):
         return coercion.at_compile_time(low, node, lambda: sum(*args, **kwargs))
@@ -27,7 +29,7 @@ def total(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
     return result
 
 
-def truth_of(name: str, python: Callable[..., bool]) -> Callable[..., Any]:
+def _truth_of(name: str, python: Callable[..., bool]) -> Callable[..., Any]:
     """`any(values)` or `all(values)`: every value is already computed."""
     operator = ast.BitOr() if name == "any" else ast.BitAnd()
 
@@ -59,7 +61,7 @@ def _items(low: Lowering, name: str, args: list[Any], node: ast.Call) -> list[An
     return list(args[0])
 
 
-def quotient_and_rest(
+def _quotient_and_rest(
     low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 ) -> Any:
     """`divmod(x, y)`."""
@@ -67,3 +69,11 @@ def quotient_and_rest(
         low.fail(node, f"divmod takes two numbers, but got {len(args) + len(kwargs)}")
     x, y = args
     return tuple(low.binary(op, x, y, node) for op in (ast.FloorDiv(), ast.Mod()))
+
+
+TABLE: Final[dict[Any, Intrinsic]] = {
+    builtins.sum: _total,
+    builtins.any: _truth_of("any", any),
+    builtins.all: _truth_of("all", all),
+    builtins.divmod: _quotient_and_rest,
+}

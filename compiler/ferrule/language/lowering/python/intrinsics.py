@@ -12,33 +12,21 @@ import functools
 import importlib
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from types import FunctionType, MappingProxyType
+from types import BuiltinFunctionType, FunctionType, MappingProxyType
 from typing import Any, Final
 
 from ferrule.language import layouts
-from ferrule.language.faces import calls, maths
-from ferrule.language.faces.base import (
-    Pointer,
-    Tensor,
-    const_expr,
-    range_constexpr,
-    static_assert,
-)
+from ferrule.language.faces import maths
+from ferrule.language.faces.base import Pointer, Tensor, range_constexpr
 from ferrule.language.faces.vectors import TensorSSA
 from ferrule.language.ir import ops
 from ferrule.language.lowering.arguments import Intrinsic
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.handles import is_container, is_open, is_text
 from ferrule.language.lowering.numbers import coercion, scalars, typed_constants
 from ferrule.language.lowering.numbers.sizes import size_number
-from ferrule.language.lowering.objects import (
-    any_values,
-    containers,
-    foreign_calls,
-    texts,
-)
 from ferrule.language.lowering.objects.parameters import is_kind
-from ferrule.language.lowering.python import assertions, folds
 from ferrule.language.lowering.tensors import whole_tensors
 from ferrule.language.values import (
     RUN_TIME,
@@ -61,7 +49,11 @@ _FACES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "language.faces.asynchronous": (
             *("device.asynchronous", "device.shared_memory", "device.tensor_maps"),
         ),
-        "language.faces.base": ("objects.printing", "objects.new_containers"),
+        "builtins": ("python.folds",),
+        "language.faces.base": (
+            *("python.assertions", "objects.printing", "objects.new_containers"),
+        ),
+        "language.faces.calls": ("objects.foreign_calls", "python.assertions"),
         "language.faces.collectives": ("device.collectives", "device.shared_memory"),
         "language.faces.containers": ("objects.new_containers",),
         "language.faces.cute": ("objects.value_parts",),
@@ -90,13 +82,17 @@ _FACES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 """For each module or package of faces the modules of the lowering whose `TABLE` has them."""
 
 
+_NAMED: Final = (FunctionType, BuiltinFunctionType, type)
+"""What knows the module that it is from."""
+
+
 def find(callee: Any) -> Intrinsic | None:
     """The emitter of a callee, if it is one of the faces."""
     try:
         found = _TABLE.get(callee)
     except TypeError:  # unhashable, so not one of ours
         return None
-    if found is not None or not isinstance(callee, (FunctionType, type)):
+    if found is not None or not isinstance(callee, _NAMED):
         return found
     tables = (table for table in _tables(callee.__module__) if callee in table)
     return next((table[callee] for table in tables), None)
@@ -175,7 +171,9 @@ def _isinstance(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: as
             return Pointer in (wanted if isinstance(wanted, tuple) else (wanted,))
         case Vector():
             return TensorSSA in (wanted if isinstance(wanted, tuple) else (wanted,))
-        case Handle() if any_values.is_open(value):
+        case Handle() if is_open(value):
+            from ferrule.language.lowering.objects import any_values
+
             return any_values.is_instance(low, value, wanted, node)
         case Handle(param=param):
             return is_kind(param, wanted)
@@ -201,9 +199,13 @@ def _length(low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Ca
         return size_number(low, layouts.size(value.layout, [0]))
     if isinstance(value, ConstantTable):
         return value.shape[0]
-    if texts.is_text(value):
+    if is_text(value):
+        from ferrule.language.lowering.objects import texts
+
         return texts.length(low, value)
-    if containers.is_container(value):
+    if is_container(value):
+        from ferrule.language.lowering.objects import containers
+
         return containers.length(low, value, node)
     if isinstance(value, RUN_TIME):
         low.fail(node, f"{describe(value)} has no length")
@@ -288,13 +290,5 @@ _TABLE: Final[dict[Any, Intrinsic]] = {
     builtins.isinstance: _isinstance,
     builtins.len: _length,
     builtins.type: _type,
-    builtins.sum: folds.total,
-    builtins.any: folds.truth_of("any", any),
-    builtins.all: folds.truth_of("all", all),
-    builtins.divmod: folds.quotient_and_rest,
     range_constexpr: _constexpr,
-    const_expr: assertions.const_expr,
-    static_assert: assertions.static_assert,
-    calls.call: foreign_calls.call,
-    calls.raise_error: assertions.raise_error_call,
 }

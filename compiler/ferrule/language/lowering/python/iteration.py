@@ -9,19 +9,11 @@ from ferrule.compiler.artefacts import literal
 from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import loops
+from ferrule.language.lowering.handles import MAPS, SEQUENCES, MapView
 from ferrule.language.lowering.numbers import scalars
 from ferrule.language.lowering.objects import foreign_calls
 from ferrule.language.lowering.objects.any_values import ANY, Shown, peek_object, typed
-from ferrule.language.lowering.objects.containers import (
-    MAPS,
-    SEQUENCES,
-    MapView,
-    element,
-    kind_of,
-    length,
-    position,
-    size,
-)
+from ferrule.language.lowering.objects.containers import element, kind_of, length, position, size
 from ferrule.language.lowering.python import assignment
 from ferrule.language.values import Handle, Number
 from ferrule.specs import Int64, params

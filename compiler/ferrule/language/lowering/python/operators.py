@@ -11,12 +11,12 @@ from typing import Any, Final
 from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe, usage_hint
+from ferrule.language.lowering.handles import is_container, is_text
 from ferrule.language.lowering.numbers import coercion, scalars, typed_constants
 from ferrule.language.lowering.numbers.coercion import at_compile_time, convert, operand
 from ferrule.language.lowering.numbers.scalars import are_typed_numbers, arithmetic, untyped
 from ferrule.language.lowering.numbers.tables import IR_BINARY, PYTHON_BINARY, PYTHON_UNARY
-from ferrule.language.lowering.objects import containers, texts
-from ferrule.language.lowering.tensors import fields, views
+from ferrule.language.lowering.tensors import views
 from ferrule.language.lowering.tensors.whole_tensors import lift
 from ferrule.language.values import (
     RUN_TIME,
@@ -54,6 +54,8 @@ def binary(low: Lowering, op: ast.operator, left: Any, right: Any, node: ast.AST
     if isinstance(left, PointerView) or isinstance(right, PointerView):
         return views.arithmetic(low, op, left, right, node)
     if isinstance(left, Fielded) or isinstance(right, Fielded):
+        from ferrule.language.lowering.tensors import fields
+
         return fields.arithmetic(low, op, left, right, node)
     if isinstance(left, Handle) or isinstance(right, Handle):
         given = left if isinstance(left, Handle) else right
@@ -90,9 +92,13 @@ def truth(low: Lowering, value: Any, node: ast.AST) -> Any:
     if isinstance(value, (Number, ComplexNumber)):
         return scalars.truth(low, value, node)
     if isinstance(value, Handle):
-        if texts.is_text(value):
+        if is_text(value):
+            from ferrule.language.lowering.objects import texts
+
             return texts.truth(low, value)
-        if containers.is_container(value):
+        if is_container(value):
+            from ferrule.language.lowering.objects import containers
+
             return containers.truth(low, value, node)
     if isinstance(value, RUN_TIME):
         hint = _OF_WHOLE if isinstance(value, Whole) else None

@@ -19,7 +19,6 @@ from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers import coercion, scalars
 from ferrule.language.lowering.python import (
     attributes,
-    comparisons,
     conversions,
     inlining,
     operators,
@@ -244,6 +243,8 @@ def compare(low: Lowering, op: ast.cmpop, left: Any, right: Any, node: ast.AST) 
     note_operator(low, op, left, right)
     if isinstance(op, (ast.In, ast.NotIn)):
         low.state.witness.add_special(right, "__contains__", "__iter__")
+    from ferrule.language.lowering.python import comparisons
+
     return comparisons.compare(low, op, left, right, node)
 
 

@@ -17,11 +17,11 @@ from ferrule.language.ir.types import HandleType, TensorType
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.control import exits
 from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.handles import is_object
 from ferrule.language.lowering.numbers import coercion
-from ferrule.language.lowering.objects import foreign_calls
-from ferrule.language.lowering.objects.call_results import UNIONS
 from ferrule.language.lowering.python import return_annotations
 from ferrule.language.lowering.tensors import whole_tensors
+from ferrule.language.recognised import UNIONS
 from ferrule.language.values import (
     Handle,
     Maybe,
@@ -148,6 +148,8 @@ def _any(low: Lowering, value: Any, node: ast.AST) -> Parts:
     """A value whose kind is known only at run time."""
     _require_own(low, value, node)
     low.state.arrays.update(_arrays(value))
+    from ferrule.language.lowering.objects import foreign_calls
+
     handle = foreign_calls.as_any(low, value, node)
     return _owned(low, Handle(params.AnyValue("result"), (handle,), "the result"), node)
 
@@ -292,7 +294,7 @@ def _owned(low: Lowering, handle: Handle, node: ast.AST) -> Parts:
         case params.AnyValue():
             at = _address(low, handle.leaves[0])
             return _parts(low, "a value of any kind", lambda: params.AnyValue("result"), [at])
-        case _ if isinstance(param, params.Pointer) or foreign_calls.is_object(handle):
+        case _ if isinstance(param, params.Pointer) or is_object(handle):
             kept = changed(param, name="result", default=params.REQUIRED)
             words = f"an object: {param!r}"
             return _parts(low, words, lambda: kept, [_address(low, handle.leaves[0])])

@@ -17,13 +17,12 @@ from typing import Any, Final
 from ferrule.language.faces import threads
 from ferrule.language.lowering.closures import close
 from ferrule.language.lowering.context import Lowering
-from ferrule.language.lowering.control import branches, exits, loops, ranges
+from ferrule.language.lowering.control import branches, exits
 from ferrule.language.lowering.control.branches import Step
 from ferrule.language.lowering.control.exits import Returned
+from ferrule.language.lowering.handles import is_iterable
 from ferrule.language.lowering.numbers import coercion
-from ferrule.language.lowering.objects import containers
 from ferrule.language.lowering.python import (
-    assertions,
     assignment,
     conversions,
     inlining,
@@ -78,6 +77,8 @@ def _simple(low: Lowering, node: ast.stmt) -> None:
         case ast.Pass():
             pass
         case ast.Assert():
+            from ferrule.language.lowering.python import assertions
+
             assertions.check(low, node)
         case _:
             _control(low, node)
@@ -98,6 +99,8 @@ def _control(low: Lowering, node: ast.stmt) -> None:
         case ast.Continue():
             exits.leave(low, exits.CONTINUE)
         case ast.Raise():
+            from ferrule.language.lowering.python import assertions
+
             assertions.raise_error(low, node)
         case ast.With():
             _with(low, node)
@@ -171,6 +174,8 @@ def _if(low: Lowering, node: ast.If, rest: Sequence[Step]) -> bool:
 
 
 def _for(low: Lowering, node: ast.For) -> None:
+    from ferrule.language.lowering.control import loops, ranges
+
     call = node.iter
     if isinstance(call, ast.Call):
         counts = ranges.of_call(low, call)
@@ -183,7 +188,7 @@ def _for(low: Lowering, node: ast.For) -> None:
             loops.for_range(low, node, counts.bounds, counts.hints, flags=counts.flags)
             return
     value = low.evaluate(call)
-    if containers.is_iterable(value):
+    if is_iterable(value):
         from ferrule.language.lowering.python import iteration  # few programs need it
 
         iteration.loop(low, node, value)
@@ -193,6 +198,8 @@ def _for(low: Lowering, node: ast.For) -> None:
 
 
 def _while(low: Lowering, node: ast.While) -> None:
+    from ferrule.language.lowering.control import loops
+
     if isinstance(node.test, ast.Constant) and not node.test.value:
         loops.end_loop(low, node)
     else:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ferrule.compiler.artefacts import Fault, literal
-from ferrule.compiler.support.allocation import ALIGNMENT
+from ferrule.compiler.support.entries import ALIGNMENT
 from ferrule.language.faces import tensors as faces
 from ferrule.language.ir import ops
 from ferrule.language.ir.types import TensorType

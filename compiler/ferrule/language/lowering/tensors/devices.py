@@ -13,6 +13,7 @@ from ferrule.compiler.artefacts import Fault
 from ferrule.language.ir import ops
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.handles import is_device
 from ferrule.language.values import Handle, TensorView
 from ferrule.specs import DEVICE_CODES, Int64, params
 from ferrule.specs.deferred import dataclass
@@ -44,11 +45,6 @@ def _here(low: Lowering) -> ops.Value:
     result = ops.Value(Int64, "device")
     low.builder.append(ops.CallDevice(result))
     return result
-
-
-def is_device(value: Any) -> bool:
-    """Whether this is a run-time device."""
-    return isinstance(value, Handle) and isinstance(value.param, params.Device)
 
 
 def known_equality(left: Any, right: Any, parts: tuple[int, int | None] | None) -> bool | None:

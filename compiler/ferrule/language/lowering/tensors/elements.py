@@ -17,7 +17,6 @@ from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.tensors import (
     access,
     coordinates,
-    vectors,
     views,
     whole_tensors,
 )
@@ -96,6 +95,8 @@ def write(
     at = coordinates.whole_as_all(tensor, at) if at == (None,) else at
     if isinstance(value, Vector):
         part = views.cut(low, tensor, at, node, name=ast.unparse(node))
+        from ferrule.language.lowering.tensors import vectors
+
         vectors.store(low, part, value, node)
     elif _is_whole(low, tensor, at, node):
         _write_whole(low, tensor, value, node)
@@ -126,6 +127,8 @@ def fill(
 ) -> None:
     """`a.fill(x)`: writes one number to every element."""
     if not _fills_whole(low, tensor):
+        from ferrule.language.lowering.tensors import vectors
+
         vectors.fill(low, tensor, args, kwargs, node)
         return
     (number,) = bound(low, "value", args, kwargs, node)
@@ -139,6 +142,8 @@ def _fills_whole(low: Lowering, tensor: TensorView) -> bool:
         return False
     if low.state.target != "cpu":
         return True
+    from ferrule.language.lowering.tensors import vectors
+
     count = layouts.size(tensor.layout.shape)
     return not isinstance(count, int) or not 1 <= count <= vectors.MAX_ELEMENTS
 

@@ -81,7 +81,7 @@ def data_ptr(
 
 
 def toint(
-    pointer: PointerView, low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call
+    low: Lowering, pointer: PointerView, args: _Args, kwargs: _Kwargs, node: ast.Call
 ) -> Number:
     """`p.toint()`: the address, an Int64; of shared memory of a GPU an Int32, as PTX has it."""
     _nothing(low, "toint", args, kwargs, node)

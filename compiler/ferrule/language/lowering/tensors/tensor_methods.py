@@ -131,7 +131,7 @@ def recast_pointer(
 
 
 def align(
-    pointer: PointerView, low: Lowering, args: Arguments, kwargs: Keywords, node: ast.Call
+    low: Lowering, pointer: PointerView, args: Arguments, kwargs: Keywords, node: ast.Call
 ) -> PointerView:
     """`p.align(n)`: the pointer, which is known to be a multiple of n bytes.
 

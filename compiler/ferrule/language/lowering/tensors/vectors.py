@@ -128,7 +128,7 @@ def _stride(size: Any, stride: Any, wanted: Any) -> Any:
 
 
 def broadcast_to(
-    vector: Vector, low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+    low: Lowering, vector: Vector, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 ) -> Vector:
     """`v.broadcast_to(shape)`: modes of size 1 repeated."""
     (target,) = bound(low, "target_shape", args, kwargs, node)
@@ -143,7 +143,7 @@ def broadcast_to(
 
 
 def reshape(
-    vector: Vector, low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+    low: Lowering, vector: Vector, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 ) -> Vector:
     """`v.reshape(shape)`: the same numbers in the same order, the first mode fastest."""
     (target,) = bound(low, "shape", args, kwargs, node)
@@ -159,7 +159,7 @@ def reshape(
 
 
 def apply_op(
-    vector: Vector, low: Lowering, args: list[Any], kwargs: dict[str, Any], node: ast.Call
+    low: Lowering, vector: Vector, args: list[Any], kwargs: dict[str, Any], node: ast.Call
 ) -> Any:
     """`v.apply_op(op, other, flip=False)`: `op(v, other)`, or `op(other, v)` with `flip`."""
     op, other, flip = bound(low, "op other flip=", args, kwargs, node)

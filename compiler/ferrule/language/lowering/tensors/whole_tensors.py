@@ -14,7 +14,7 @@ from ferrule.language.lowering import structures
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
 from ferrule.language.lowering.numbers.coercion import is_python_number
-from ferrule.language.lowering.tensors import access, vectors
+from ferrule.language.lowering.tensors import access
 from ferrule.language.promotion import PACKED
 from ferrule.language.values import ComplexNumber, Number, TensorView, Vector, Whole
 from ferrule.specs import Dim, DType, Int64
@@ -62,6 +62,8 @@ def lift(low: Lowering, operands: tuple[Any, ...], node: ast.AST, emit: Callable
     """Applies an operation to numbers, or element by element if an operand is a whole tensor."""
     operands = tuple(_as_whole(low, operand, node) for operand in operands)
     if any(isinstance(operand, Vector) for operand in operands):
+        from ferrule.language.lowering.tensors import vectors
+
         return vectors.lift(low, operands, node, emit)
     wholes = [operand for operand in operands if isinstance(operand, Whole)]
     if not wholes:
