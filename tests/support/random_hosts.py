@@ -21,6 +21,8 @@ class Host:
     tensors: dict[str, int] = field(default_factory=dict)
     integers: list[str] = field(default_factory=list)
     made: list[str] = field(default_factory=list)
+    computed: set[str] = field(default_factory=set)
+    """Tensors that PyTorch may have copied, of which no launch is compiled."""
     indent: str = "    "
     _count: int = 0
 
@@ -39,6 +41,11 @@ class Host:
         """One of the tensors, with so many dims."""
         names = [name for name, rank in self.tensors.items() if rank >= least]
         return self.rng.choice(names or ["x"])
+
+    def launched(self) -> str:
+        """A tensor for a launch, mostly one that nobody copied."""
+        names = [name for name in self.tensors if name not in self.computed]
+        return self.rng.choice(names) if self.rng.random() < 0.9 else self.tensor()
 
     def size(self) -> str:
         """What is read of a tensor."""
@@ -82,7 +89,9 @@ class Host:
 
     def line(self) -> None:
         """One statement."""
-        kind = self.rng.choice(["integer", "view", "view", "make", "branch", "launch"])
+        kind = self.rng.choice(
+            ["integer", "view", "view", "part", "make", "branch", "launch", "decided"]
+        )
         getattr(self, f"_{kind}")()
 
     def _integer(self) -> None:
@@ -117,6 +126,41 @@ class Host:
             ]  # fmt: skip
         way, self.tensors[new] = rng.choice(ways)
         self.add(f"{new} = {way}")
+        if name in self.computed or any(word in way for word in _COPIES):
+            self.computed.add(new)
+
+    def _part(self) -> None:
+        """A view that begins behind the beginning, as of packed queries, keys and values."""
+        rng, name, new = self.rng, self.tensor(1), self.new("v")
+        rank, axis = self.tensors[name], self.rng.randrange(self.tensors[name])
+        size, at = f"{name}.shape[{axis}]", ":, " * axis
+        ways = [
+            f"{name}[{at}{size} // 2:]", f"{name}[{at}1:]", f"{name}.chunk(2, {axis})[1]",
+            f"{name}.chunk(2, {axis})[0]", f"{name}.narrow({axis}, {size} // 2, {size} // 2)",
+            f"{name}.split({rng.choice((1, 2, 4))}, {axis})[-1]", f"{name}[{at}-1:]",
+            f"{name}.tensor_split(2, {axis})[1]", f"{name}[{at}{size} // 3:2 * ({size} // 3)]",
+            f"{name}.narrow({axis}, 1, {size} - 1)", f"{name}[{at}::2]",
+            f"{name}.split([1, {size} - 1], {axis})[1]",
+        ]  # fmt: skip
+        less = [f"{name}[{at}-1]", f"{name}.unbind({axis})[-1]", f"{name}.select({axis}, -1)"]
+        if rank > 1 and rng.random() < 0.3:
+            ways, rank = less, rank - 1
+        self.add(f"{new} = {rng.choice(ways)}")
+        self.tensors[new] = rank
+        if name in self.computed:
+            self.computed.add(new)
+
+    def _decided(self) -> None:
+        """A launch for each side of a comparison, or for one of them."""
+        self.add(f"if {self.condition()}:")
+        before, self.indent = self.indent, self.indent + "    "
+        self._launch()
+        if self.rng.random() < 0.7:
+            self.indent = before
+            self.add("else:")
+            self.indent = before + "    "
+            self._launch()
+        self.indent = before
 
     def _make(self) -> None:
         rng, new, of = self.rng, self.new("y"), self.tensor(1)
@@ -148,12 +192,31 @@ class Host:
 
     def _launch(self) -> None:
         rng = self.rng
-        kernel, grid = rng.choice(("moved", "summed")), rng.choice([self.integer(), self.size()])
+        kernel = rng.choice(("moved", "summed", "chosen", "applied"))
         numbers = ", ".join(self.integer() for _ in range(3))
-        factor = rng.choice(["0.5", "p", "2 * p", "p / 3", "1 / math.sqrt(4.0)"])
+        factor = rng.choice(
+            ["0.5", "p", "2 * p", "p / 3", "1 / math.sqrt(4.0)", f"p if {self.condition()} else -p"]
+        )
         block = rng.choice(["16", "32", f"min(64, triton.next_power_of_2({self.size()}))"])
-        one, other = self.tensor(), self.tensor()
-        self.add(f"kernels.{kernel}[({grid},)]({one}, {other}, {numbers}, {factor}, BLOCK={block})")
+        more = "" if kernel == "chosen" else f", BLOCK={block}"
+        if kernel == "applied":
+            both = rng.choice(["twice", "same"]), rng.choice(["twice", "same"])
+            more += f", FUNCTION=kernels.{both[0]} if {self.condition()} else kernels.{both[1]}"
+        if kernel != "chosen" and rng.random() < 0.2:
+            more += f", num_warps=2 if {self.condition()} else {rng.choice((1, 2, 4))}"
+        one, other = self.launched(), self.launched()
+        launch = f"kernels.{kernel}[{self._grid()}]"
+        self.add(f"{launch}({one}, {other}, {numbers}, {factor}{more})")
+
+    def _grid(self) -> str:
+        """The grid of a launch: a number, or a function of its arguments."""
+        rng, size = self.rng, self.rng.choice([self.integer(), self.size()])
+        functions = [
+            f"triton.cdiv({size}, meta['BLOCK'])", "meta['x'].shape[0]", "meta['x'].stride(0)",
+            "triton.cdiv(meta['n'], meta['BLOCK'])", f"min({size}, meta['row'])",
+            f"meta['BLOCK'] if {self.condition()} else {size}", "meta['y'].numel()",
+        ]  # fmt: skip
+        return f"({size},)" if rng.random() < 0.6 else f"lambda meta: ({rng.choice(functions)},)"
 
     def text(self) -> str:
         """The function."""
@@ -165,6 +228,9 @@ class Host:
             self.add(f"return {', '.join(returned)}{',' if len(returned) == 1 else ''}")
         return "\n".join([HEAD, *self.lines, ""])
 
+
+_COPIES = ("contiguous", "reshape", "float()", "ravel", "flatten", "unflatten")
+"""Functions that may copy their tensor."""
 
 HEAD = "def host(x, w, k, p):"
 

@@ -42,6 +42,12 @@ def heads(x: Any) -> Any:
     return x.view(x.shape[0], x.shape[1], 2, 4)
 
 
+def like(x: Any) -> Any:
+    import torch
+
+    return torch.empty_like(x)
+
+
 HEADS: list[Layout] = [((3, 5, 8), (60, 12, 1)), ((11, 17, 8), (204, 12, 1))]
 HEADS_CALLED: list[Layout] = [
     ((4, 6, 8), (72, 12, 1)),
@@ -54,6 +60,16 @@ ROWS: list[Layout] = [((3, 8), (8, 1)), ((11, 8), (8, 1))]
 ROWS_CALLED: list[Layout] = [((5, 8), (8, 1)), ((0, 8), (12, 1)), ((1, 8), (12, 1))]
 PADDED: list[Layout] = [((3, 8), (12, 1)), ((11, 8), (12, 1))]
 PADDED_CALLED: list[Layout] = [((5, 8), (12, 1)), ((0, 8), (12, 1)), ((0, 8), (1, 5))]
+PADDED_LIKE: list[Layout] = [
+    ((5, 8), (12, 1)), ((1, 8), (12, 1)), ((0, 8), (12, 1)), ((5, 8), (1, 12)), ((5, 8), (8, 1)),
+    ((5, 8), (4, 1)), ((5, 8), (0, 1)),
+]  # fmt: skip
+THICK: list[Layout] = [((3, 4, 8), (48, 12, 1)), ((7, 9, 8), (108, 12, 1))]
+THICK_CALLED: list[Layout] = [
+    ((4, 6, 8), (72, 12, 1)), ((1, 6, 8), (72, 12, 1)), ((4, 1, 8), (12, 12, 1)),
+    ((4, 6, 8), (48, 8, 1)), ((4, 6, 8), (12, 48, 1)), ((1, 1, 8), (12, 12, 1)),
+    ((0, 6, 8), (72, 12, 1)), ((4, 6, 8), (100, 12, 1)), ((1, 6, 8), (8, 12, 1)),
+]  # fmt: skip
 LAST: list[Layout] = [
     ((3, 3, 4), (12, 1, 3)),
     ((13, 11, 4), (44, 1, 11)),
@@ -98,6 +114,13 @@ CASES: dict[str, tuple[Callable[[Any], int], list[Layout], list[Layout]]] = {
         LAST_CALLED,
     ),
     "ravel": (lambda x: x[:, 0].ravel().stride(0), PADDED, [*PADDED_CALLED, ((1, 8), (12, 1))]),
+    "like, padded": (lambda x: like(x).stride(0), PADDED, PADDED_LIKE),
+    "like, of padded rows": (lambda x: like(x.view(-1, 8)).stride(0), THICK, THICK_CALLED[:4]),
+    "like, three dims": (
+        lambda x: like(x).stride(0) + 1000 * like(x).stride(1),
+        THICK,
+        THICK_CALLED,
+    ),
     "chunk": (
         lambda x: x.chunk(2, -1)[0].stride(0),
         [((1, 8), (8, 1)), ((3, 8), (8, 1))],

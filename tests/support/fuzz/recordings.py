@@ -23,7 +23,9 @@ from fuzz.campaigns import Case, Failure
 
 UNIT: Final = "calls of recorded host functions"
 RECORDED: Final = 3
+TRIED: Final = 9
 CALLED: Final = 8
+KERNELS: Final = ("moved", "summed", "chosen", "applied")
 REFUSED: Final = (ValueError, TypeError, fe.LaunchError)
 
 
@@ -46,18 +48,37 @@ def drawn(seed: int) -> Case:
     rng = random.Random(seed)
     rank = rng.choice((1, 2, 2, 3, 3, 4))
     form = rng.choice((*FORMS, None, None))
-    recorded = [arguments_of(rng, rank, form) for _ in range(RECORDED)]
-    for each in recorded[1:]:
+    source = host_of(rng, rank)
+    tried = [arguments_of(rng, rank, form) for _ in range(TRIED)]
+    for each in tried[1:]:
         if rng.random() < 0.6:
-            each[2:] = recorded[0][2:]
+            each[2:] = tried[0][2:]
+    recorded = tried[:RECORDED] if rng.random() < 0.2 else _alike(source, tried)
     called = [
         *recorded,
         *(arguments_of(rng, rank, rng.choice((form, None))) for _ in range(CALLED)),
     ]
-    for each in called[RECORDED:]:
+    for each in called[len(recorded) :]:
         if rng.random() < 0.7:
             each[2:] = rng.choice(recorded)[2:]
-    return {"source": host_of(rng, rank), "recorded": recorded, "called": called}
+    return {"source": source, "recorded": recorded, "called": called}
+
+
+def _alike(source: str, tried: Sequence[list[str]]) -> list[list[str]]:
+    """The first calls of those that go most often one way: of others, few recordings compile."""
+    host = _host(source)
+    ways: dict[Any, list[list[str]]] = {}
+    for each in tried:
+        recording = _recorded(host, _values(each))
+        if _is_whole(recording):
+            kernels = [launch.bound().kernel.name for launch in recording]
+            decided = [
+                (one.op, one.left, one.right, one.outcome)
+                for one in recording._reading.log.compared
+            ]
+            ways.setdefault((*kernels, *decided), []).append(each)
+    most = max(ways.values(), key=len, default=[*tried])
+    return most[:RECORDED] if len(most) > 1 else [*tried[:RECORDED]]
 
 
 def outcome(case: Case) -> tuple[int, str | None]:
@@ -67,6 +88,7 @@ def outcome(case: Case) -> tuple[int, str | None]:
     if not all(map(_is_whole, recordings)):
         return 0, None
     first, *others = recordings
+    count = len(recordings)
     for general in (False, True):
         how: Any = {"target": "sm_90a", "specialize": [{}], "general": general}
         try:
@@ -74,7 +96,7 @@ def outcome(case: Case) -> tuple[int, str | None]:
         except (fe.CompileError, TypeError):
             continue
         for number, each in enumerate(case["called"]):
-            wrong = _call(host, function, _values(each), is_recorded=number < RECORDED)
+            wrong = _call(host, function, _values(each), is_recorded=number < count)
             if wrong is not None:
                 signature = function.signature.text()
                 said = f"general={general}, {each}:\n{wrong}\n{signature}\n{case['source']}"
@@ -153,7 +175,7 @@ def _call(host: Any, function: Any, arguments: list[Any], *, is_recorded: bool) 
         wanted = _recorded(host, arguments)
         if isinstance(wanted, Exception):
             return f"is taken, and the host function raises {wanted!r}"
-        found = [each for each in gpu.launches() if each.kernel in ("moved", "summed")]
+        found = [each for each in gpu.launches() if each.kernel in KERNELS]
         sizes = {at: len(buffer) for at, buffer in memory.live.items()}
         return _compared(found, wanted, arguments, given, sizes) or _results(results, wanted)
 
@@ -176,23 +198,40 @@ def _compared(
         for each, at in zip(arguments, given, strict=True)
         if hasattr(each, "stride") and each.numel()
     }
-    expected = [each for each in wanted if all(size > 0 for size in each.grid)]
+    expected = [each for each in wanted if all(size > 0 for size in _grid(each))]
     if len(found) != len(expected):
         return f"{len(found)} launches instead of {len(expected)}"
     for number, (one, other) in enumerate(zip(found, expected, strict=True)):
-        grid = (*map(int, other.grid), 1, 1)[:3]
-        if (one.kernel, one.grid) != (other.kernel.fn.__name__, grid):
+        grid = _grid(other)
+        if (one.kernel, one.grid) != (other.bound().kernel.name, grid):
             return f"launch {number} is {one.kernel}{one.grid} instead of {grid}"
-        wrong = _parameters(one.parameters, other, places, sizes)
+        wrong = _parameters(one.parameters, other, places, sizes) or _constants(one, other)
         if wrong is not None:
             return f"launch {number}: {wrong}"
     return None
 
 
+def _grid(launch: Any) -> tuple[int, ...]:
+    """The grid of a recorded launch; one that is a function was asked at the launch."""
+    grid = launch.grid
+    if callable(grid):
+        (found,) = launch.early.values()
+        grid = found.grid
+    return (*map(int, grid), 1, 1)[:3]
+
+
+def _constants(found: Any, wanted: Any) -> str | None:
+    """What is otherwise in the threads of a block, which heuristics and the host function set."""
+    bound = wanted.bound()
+    rule = bound.kernel.heuristics.get("num_warps")
+    warps = rule({**bound.given}) if rule else bound.options.get("num_warps", 4)
+    return None if found.block[0] == 32 * warps else f"{found.block} instead of {warps} warps"
+
+
 def _parameters(
     found: Sequence[bytes], wanted: Any, places: dict[int, int], sizes: dict[int, int]
 ) -> str | None:
-    x, y, *numbers, factor = wanted.arguments
+    x, y, *numbers, factor = wanted.arguments[:6]
     for name, bytes_, tensor in zip("xy", found, (x, y), strict=False):
         at, storage = int.from_bytes(bytes_, "little"), tensor.untyped_storage()
         if not tensor.numel():

@@ -71,7 +71,26 @@ def _like(form: Form, named: Any) -> Form | None:
     if formats:
         is_plain = str(formats[0]) == "torch.contiguous_format"
         return compact(form.shape) if is_plain else None
-    return form if is_compact(form) else None
+    if is_compact(form):
+        return form
+    return _made_dense(form)
+
+
+def _made_dense(form: Form) -> Form | None:
+    """What is like a tensor with room between its elements: it has none.
+
+    PyTorch keeps the order of the dims by their strides, which is known where these fall: each is
+    larger than the next one.
+    """
+    pairs = [*zip(form.strides, form.strides[1:], strict=False)]
+    if not all(isinstance(step, int) for step in form.strides):
+        return None
+    if not all(plain(step) > plain(inner) for step, inner in pairs):
+        return None
+    _ = [step > inner for step, inner in pairs]
+    path = Path([*form.path])
+    of_elements(path, form.shape)  # what is empty keeps its strides
+    return Form(form.shape, compact(form.shape).strides, tuple(path.decisions))
 
 
 def has_shape(form: Form, tensor: Any) -> bool:
