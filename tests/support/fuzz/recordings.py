@@ -236,11 +236,12 @@ def _parameters(
         at, storage = int.from_bytes(bytes_, "little"), tensor.untyped_storage()
         if not tensor.numel():
             continue
-        known = places.setdefault(storage.data_ptr(), at)
-        if at != known + 4 * tensor.storage_offset():
+        before = 4 * tensor.storage_offset()
+        known = places.setdefault(storage.data_ptr(), at - before)
+        if at != known + before:
             return f"{name} is other memory"
-        if at in sizes and sizes[at] < storage.nbytes():
-            return f"{name} has {sizes[at]} bytes instead of {storage.nbytes()}"
+        if known in sizes and sizes[known] < storage.nbytes():
+            return f"{name} has {sizes[known]} bytes instead of {storage.nbytes()}"
     given = [int.from_bytes(each, "little", signed=True) for each in found[2:5]]
     if given != [int(each) for each in numbers]:
         return f"the numbers are {given} instead of {[int(each) for each in numbers]}"

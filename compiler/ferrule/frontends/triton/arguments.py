@@ -18,7 +18,7 @@ from ferrule.frontends.triton.traced.numbers import Unseen
 from ferrule.frontends.triton.traced.paths import Path
 from ferrule.frontends.triton.traced.tensors import SeenView, TracedDescriptor, TracedTensor
 from ferrule.frontends.triton.tuples import Shape, nest
-from ferrule.specs import Dim, DType, Scalar, Signature, Sym, Tensor
+from ferrule.specs import Data, Dim, DType, Scalar, Signature, Sym, Tensor, divisibility_of
 from ferrule.specs.conditions import Computed, FloatExpr, Real
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.expr import INT64_MAX
@@ -32,7 +32,8 @@ latter."""
 class PointerArgument:
     """The address of a tensor; `made`: the function allocates and returns it, filled with `fill` if
     that is a number.  `read_as`: the dtype of its elements in the kernel, if it differs from the
-    callers'.  `view`: what functions of the arguments see, if it is not `tensor` itself."""
+    callers'.  `view`: what functions of the arguments see, if it is not `tensor` itself.  `offset`:
+    it begins so many elements behind the tensor's first one."""
 
     name: str
     tensor: Tensor
@@ -41,6 +42,23 @@ class PointerArgument:
     fill: int | None = None
     read_as: DType | None = None
     view: SeenView | None = field(default=None, compare=False)
+    offset: Dim = 0
+
+    @property
+    def data(self) -> Data:
+        """The address that the kernel gets."""
+        first = self.tensor.data
+        return first if self.offset == 0 else first.byte_offset(self._bytes)
+
+    @property
+    def _bytes(self) -> Dim:
+        return self.offset * (self.tensor.dtype.bits // 8)
+
+    @property
+    def is_aligned(self) -> bool:
+        """Whether 16 divides the address in every call."""
+        tensor_is = self.tensor.align % 16 == 0 and not self.made
+        return tensor_is and (self.offset == 0 or divisibility_of(self._bytes) % 16 == 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,13 +151,13 @@ class _Specialiser:
         # Triton refuses a kernel that writes to what is said to be read only.
         is_read = parameter.reads or tensor.read_only
         self.types[name] = parameter.type or ("*k" + found[1:] if is_read else found)
-        self.packed.append(tensor.data)
+        self.packed.append(argument.data)
         if not (parameter.specialised and parameter.aligned):
             return
-        guaranteed = tensor.align % 16 == 0 and not argument.made
+        guaranteed = argument.is_aligned
         if name in self.assumed.divisible and not guaranteed:
             text = f"the address of {name} must be a multiple of 16 bytes"
-            self.conditions.append(Assumption(specs.aligned(tensor.data, 16), text))
+            self.conditions.append(Assumption(specs.aligned(argument.data, 16), text))
         if guaranteed or name in self.assumed.divisible:
             self._divisible(parameter)
 

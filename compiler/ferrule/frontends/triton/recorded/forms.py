@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any, Final
 
-from ferrule.frontends.triton.recorded.numbers.base import plain
+from ferrule.frontends.triton.recorded.numbers.base import Number, plain
 from ferrule.frontends.triton.recorded.numbers.viewed import (
     Decision,
     Path,
@@ -34,13 +34,15 @@ class Form:
     """Sizes and strides of a tensor, as numbers that are followed.
 
     `path`: the strides are these in a call in which these decisions come out the same.  `moves`: so
-    are the places of elements.
+    are the places of elements.  `offset` is the place of its first element in the tensor of which
+    it is a view, None where nobody knows it.
     """
 
     shape: Sizes
     strides: Sizes
     path: tuple[Decision, ...] = ()
     moves: bool = False
+    offset: Any = 0
 
 
 def form_of_made(name: str, of: Callable[[Any], Form | None], args: Any, named: Any) -> Form | None:
@@ -161,7 +163,7 @@ def _of_copy(form: Form) -> Form:
 
 def unknown(shape: Sizes) -> Form:
     """A tensor of whose strides nothing is known."""
-    return Form(shape, (None,) * len(shape))
+    return Form(shape, (None,) * len(shape), offset=None)
 
 
 def _copied(form: Form, given: Sequence[Any]) -> Form | None:
@@ -223,18 +225,18 @@ def _seen_as(form: Form, shape: Sequence[Any]) -> Form:
     if is_empty(form.shape):
         _ = [size == 0 for size in form.shape]
         strides = strides_of_nothing(path, form.shape, form.strides, new)
-        return Form(new, strides, tuple(path.decisions))
+        return Form(new, strides, tuple(path.decisions), offset=form.offset)
     of_elements(path, form.shape)
     if _is_compact_here(form) and is_compact(form):
         if form.strides:
             path.asks("eq", form.strides[-1], 1)
-        return Form(new, compact(new).strides, tuple(path.decisions))
+        return Form(new, compact(new).strides, tuple(path.decisions), offset=form.offset)
     viewing = Viewing(form.shape, form.strides, new, path)
     strides_ = viewing.strides()
     if strides_ is None:
         return Form(new, compact(new).strides, tuple(path.decisions), moves=True)
     _ = [_is_apart(*each) for each in viewing.joined]  # else the elements would be copied
-    return Form(new, strides_, tuple(path.decisions), moves=True)
+    return Form(new, strides_, tuple(path.decisions), moves=True, offset=form.offset)
 
 
 def _is_compact_here(form: Form) -> bool:
@@ -335,19 +337,35 @@ def _unflattened(form: Form, given: Sequence[Any]) -> Form:
 
 def _narrowed(form: Form, given: Sequence[Any]) -> Form:
     at = plain(given[0]) % len(form.shape)
-    return replace(form, shape=(*form.shape[:at], given[2], *form.shape[at + 1 :]))
+    part = replace(form, shape=(*form.shape[:at], given[2], *form.shape[at + 1 :]))
+    return replace(part, offset=moved(form.offset, _counted(form.shape[at], given[1]), form, at))
 
 
-def _selected(form: Form, given: Sequence[Any]) -> Form:
+def selected(form: Form, given: Sequence[Any]) -> Form:
     at = plain(given[0]) % len(form.shape)
-    return _permuted(form, [each for each in range(len(form.shape)) if each != at])
+    part = _permuted(form, [each for each in range(len(form.shape)) if each != at])
+    return replace(part, offset=moved(form.offset, _counted(form.shape[at], given[1]), form, at))
+
+
+def _counted(size: Any, index: Any) -> Any:
+    """A place in a dim: a negative one is counted from its end."""
+    return index if plain(index) >= 0 else size + index
+
+
+def moved(offset: Any, start: Any, form: Form, axis: int) -> Any:
+    """An offset, further by so many elements of a dim."""
+    step = form.strides[axis]
+    if plain(start) == 0 and not isinstance(start, Number):
+        return offset
+    return None if offset is None or step is None else offset + start * step
 
 
 def _strided(form: Form, given: Sequence[Any]) -> Form:
     steps = zip(given[0], given[1], strict=True)
     _ = [number >= 0 for number in (*given[0], *given[1])]
     _ = 1 + sum((size - 1) * step for size, step in steps) <= product(form.shape)
-    return Form(tuple(given[0]), tuple(given[1]))
+    offset = form.offset if len(given) < 3 or given[2] is None else None
+    return Form(tuple(given[0]), tuple(given[1]), offset=offset)
 
 
 def _indexed(form: Form, given: Sequence[Any]) -> Form | None:
@@ -359,7 +377,7 @@ def _indexed(form: Form, given: Sequence[Any]) -> Form | None:
     left = len(form.shape) - sum(each is not None and each is not Ellipsis for each in listed_)
     shape: list[Any] = []
     strides: list[Any] = []
-    at = 0
+    at, offset = 0, form.offset
     for each in [*listed_, *([] if Ellipsis in listed_ else [Ellipsis])]:
         if each is None:
             shape.append(1)
@@ -369,14 +387,17 @@ def _indexed(form: Form, given: Sequence[Any]) -> Form | None:
             strides += form.strides[at : at + left]
             at += left
         else:
+            size = form.shape[at]
             if isinstance(each, slice):
                 step = each.step or 1
-                shape.append(-(-_length(form.shape[at], each) // step))
+                shape.append(-(-_length(size, each) // step))
                 strides.append(form.strides[at] * step)
+            start = _start(size, each) if isinstance(each, slice) else _counted(size, each)
+            offset = moved(offset, start, form, at)
             at += 1
     if None in strides:
         return None
-    return replace(form, shape=tuple(shape), strides=tuple(strides))
+    return replace(form, shape=tuple(shape), strides=tuple(strides), offset=offset)
 
 
 def _is_part(each: Any) -> bool:
@@ -393,6 +414,13 @@ def _length(size: Any, part: slice) -> Any:
     if plain(start) > plain(size):
         return 0
     return stop - start if plain(stop) > plain(start) else 0
+
+
+def _start(size: Any, part: slice) -> Any:
+    """Where a part begins, at the end at most."""
+    first = _end(size, part.start)
+    start = 0 if first is None else first
+    return size if plain(start) > plain(size) else start
 
 
 def _end(size: Any, end: Any) -> Any:
@@ -427,7 +455,7 @@ _WRITERS: Final[dict[str, Callable[[Form, Sequence[Any]], Form | None]]] = {
     "ravel": _ravelled,
     "unflatten": _unflattened,
     "narrow": _narrowed,
-    "select": _selected,
+    "select": selected,
     "as_strided": _strided,
     "__getitem__": _indexed,
     "contiguous": _made_compact,

@@ -21,15 +21,20 @@ from ferrule.frontends.triton.recorded.numbers.base import plain
 
 
 def asked_early(launch: Bound) -> dict[Hashable, Asking]:
-    """What the grid of a launch gives for each of the kernel's configurations."""
+    """What the grid of a launch gives for each of the kernel's configurations.
+
+    Raises what the grid raises if there is one way to launch, as Triton's launch does.
+    """
     found: dict[Hashable, Asking] = {}
     if not callable(launch.grid):
         return found
     for version in _own_versions(launch):
         try:
             found[key_of(version)] = _asked(launch, version, contextlib.nullcontext())
-        except Exception:  # it may be another configuration's error, and is met again if it counts
-            continue
+        except Exception:
+            if not launch.kernel.configs:
+                raise
+            continue  # another configuration's error, perhaps: it is met again if it counts
     return found
 
 
@@ -39,7 +44,18 @@ def asked(launch: Bound, version: Version) -> Asking:
     if known is not None:
         return known
     check_early(launch)
-    return _asked(launch, version, functions_watched(launch.reading))
+    try:
+        return _asked(launch, version, functions_watched(launch.reading))
+    except CompileError:
+        raise
+    except Exception as error:
+        raise CompileError(
+            Diagnostic(
+                f"{launch.kernel.name}: the grid fails for {version.constants or 'the launch'}: "
+                f"{type(error).__name__}: {error}",
+                hint="choose another configuration, by configs=",
+            )
+        ) from error
 
 
 def check_early(launch: Bound) -> None:

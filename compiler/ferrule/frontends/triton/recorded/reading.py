@@ -101,8 +101,9 @@ class Reading:
         strides = tuple(self._sizes(tensor, "stride", tensor.stride()))
         known = self._known(tensor)
         if known is None:
-            return Form(shape, strides, self.paths.get(id(tensor), ()))
-        return Form(shape, strides, known.path, known.moves)
+            offset = 0 if id(tensor) in self.names else None
+            return Form(shape, strides, self.paths.get(id(tensor), ()), offset=offset)
+        return Form(shape, strides, known.path, known.moves, known.offset)
 
     def trees(self, tensor: Any) -> list[Tree]:
         """How the sizes of a tensor were made."""

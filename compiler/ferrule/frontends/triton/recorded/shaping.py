@@ -28,6 +28,7 @@ from ferrule.frontends.triton.recorded.forms import (
     unknown,
 )
 from ferrule.frontends.triton.recorded.numbers.base import Number, plain
+from ferrule.frontends.triton.recorded.numbers.parted import PARTED, forms_of_parts
 from ferrule.frontends.triton.recorded.numbers.viewed import same
 from ferrule.frontends.triton.recorded.reading import Reading, tensors_in
 from ferrule.frontends.triton.recorded.tensors import is_torch
@@ -63,6 +64,10 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
     "view": ("size",),
     "expand": ("size",),
     "as_strided": ("size", "stride", "storage_offset"),
+    "chunk": ("chunks", "dim"),
+    "split": ("split_size", "dim"),
+    "split_with_sizes": ("split_sizes", "dim"),
+    "unbind": ("dim",),
 }
 """The parameters of views behind the tensor, which is called `input`, or `self`."""
 _DEFAULTS: Final = {"start_dim": 0, "end_dim": -1}
@@ -94,18 +99,35 @@ def shaped(reading: Reading, name: str, args: Sequence[Any], kwargs: Any, result
     args, kwargs = placed(name, args, kwargs)
     given = list(tensors_in([*args, *kwargs.values()]))
     made = list(tensors_in(result))
-    if name not in NUMBERS_KNOWN:  # as a custom operator, whose host function gets plain numbers
+    if (
+        name not in NUMBERS_KNOWN and name not in PARTED
+    ):  # as a custom operator, whose host function gets plain numbers
         for number in numbers_in([*args, *kwargs.values()]):
             number.take()
     if given and isinstance(result, bool | int) and name not in _OF_DTYPE:
         _taken(reading, given, args, kwargs)
     if given and made:
         _compare(reading, name, given[0], args, kwargs)
-    for each in made:
-        form = _form(reading, name, args, kwargs, each, given)
+    parts = _parts_of(reading, name, args, kwargs, made) if name in PARTED else None
+    for at, each in enumerate(made):
+        form = _form(reading, name, args, kwargs, each, given) if parts is None else parts[at]
         if form is None:
             _taken(reading, given, args, kwargs)
         reading.make(each, form, given)
+
+
+def _parts_of(
+    reading: Reading, name: str, args: Sequence[Any], kwargs: Any, made: Sequence[Any]
+) -> Sequence[Form | None]:
+    """The forms of the parts of a tensor, None for all if nothing is known of one."""
+    _hold(reading, *(args[1:] if name == "unbind" else args[2:]))
+    try:
+        form = None if kwargs else reading.form(args[0])
+        found = form and forms_of_parts(name, form, args[1:], len(made))
+    except (TypeError, ValueError, ZeroDivisionError):  # arguments in another form
+        found = None
+    is_known = found and len(found) == len(made) and all(map(fits, found, made))
+    return found if found and is_known else [None] * len(made)
 
 
 def _compare(reading: Reading, name: str, tensor: Any, args: Sequence[Any], kwargs: Any) -> None:
@@ -113,11 +135,16 @@ def _compare(reading: Reading, name: str, tensor: Any, args: Sequence[Any], kwar
     if name == "__getitem__":
         _parts(reading, tensor, args[1])
     elif name in ("narrow", "narrow_copy", "select"):
+        _hold(reading, args[1], *kwargs.values())
+        if len(args) < 3 or kwargs:
+            _hold(reading, *args[2:3])
+            return
         # What lies beyond the end is an error of PyTorch.
-        _hold(reading, *args[1:3], *kwargs.values())
-        if name == "narrow" and len(args) == 4:
-            size = reading.sizes(tensor, "shape", tensor.shape)[plain(args[1])]
-            _ = args[3] >= 0, (size if plain(args[2]) < 0 else 0) + args[2] + args[3] <= size
+        size = reading.sizes(tensor, "shape", tensor.shape)[plain(args[1])]
+        is_counted = bool(args[2] >= 0)
+        if name != "select":
+            _ = args[3] >= 0, (0 if is_counted else size) + args[2] + args[3] <= size
+        _ = args[2] < size if is_counted else size >= -args[2]
     elif name in ("view_as", "reshape_as"):
         others = reading.sizes(args[1], "shape", args[1].shape)
         _divided(reading.sizes(tensor, "shape", tensor.shape), [others])
@@ -211,8 +238,9 @@ def _parts(reading: Reading, tensor: Any, index: Any) -> None:
             return
         elif _takes_dim(each):
             if isinstance(each, slice):
-                _part(reading, sizes[axis], each)
-            _hold(reading, each)
+                _part(sizes[axis], each)
+            elif isinstance(each, int):
+                _ = each < sizes[axis] if each >= 0 else sizes[axis] >= -each
             axis += 1
 
 
@@ -220,11 +248,10 @@ def _takes_dim(each: Any) -> bool:
     return each is not None and each is not Ellipsis and not isinstance(each, bool)
 
 
-def _part(reading: Reading, size: Any, part: slice) -> None:
+def _part(size: Any, part: slice) -> None:
     ends = [each for each in (part.start, part.stop) if each is not None]
     if not all(isinstance(each, int) for each in ends):
         return  # nobody knows its form, and so all sizes are taken
-    _hold(reading, part.start)
     for end in ends:
         _ = size >= (end if end >= 0 else -end)
     if len(ends) == 2:

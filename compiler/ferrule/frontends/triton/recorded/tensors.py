@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import operator
 import sys
-from dataclasses import field
+from collections.abc import Sequence
+from dataclasses import field, replace
 from functools import reduce
 from math import prod
 from typing import Any
@@ -55,6 +56,11 @@ class Recorded:
         in_order = 0 in self.shape or steps == [step for step, _ in dims]
         size = prod(self.shape) * self.dtype.bits // 8
         return self.offset == 0 and in_order and size == self.memory
+
+    def whole(self, sizes: Sequence[int]) -> Recorded:
+        """The tensor of these sizes that is all of the memory, if it is as large."""
+        steps = tuple(prod(sizes[at + 1 :]) for at in range(len(sizes)))
+        return replace(self, shape=tuple(sizes), strides=steps, offset=0)
 
     def seen(self) -> Seen:
         """The same as an example."""

@@ -21,7 +21,7 @@ from ferrule.frontends.triton.recorded.following import Following
 from ferrule.frontends.triton.recorded.grids import asked, listed, meta_of
 from ferrule.frontends.triton.recorded.hosts.parameters import is_same
 from ferrule.frontends.triton.recorded.nodes import Tree
-from ferrule.frontends.triton.recorded.numbers.base import plain
+from ferrule.frontends.triton.recorded.numbers.base import Number, plain
 from ferrule.frontends.triton.recorded.numbers.deciding import lines_told, with_line
 from ferrule.frontends.triton.recorded.reading import Reading
 from ferrule.frontends.triton.recorded.sizes import Sizes, Values
@@ -248,6 +248,19 @@ class Together:
             values.append(int(plain(sizes[axis])))
         return self.followed(trees, tuple(values), what)
 
+    def offset(self, name: str, values: Values, what: str) -> Dim | None:
+        """Where a tensor among the arguments begins in the one of which it is a view, in elements;
+        None where nobody knows how it was made."""
+        trees = list[Tree | None]()
+        for at, (launch, value) in enumerate(zip(self.launches, values, strict=True)):
+            ask = partial(_offset_of, launch.reading, launch.given[name])
+            offset, compared = launch.reading.log.again(ask)
+            if offset is None or plain(offset) != value:
+                return None if any(values) else 0  # of the recorded sizes it is at the beginning
+            self.following.compared[at] += [replace(each, where=what) for each in compared]
+            trees.append(trees_of({0: offset}).get(0, value))
+        return self.followed(trees, values, what)
+
     def is_given(self, name: str) -> bool:
         """Whether a tensor among the arguments is one that the host function was given."""
         return all(id(each.given[name]) in each.reading.names for each in self.launches)
@@ -280,6 +293,13 @@ class Together:
                 return Free(specs.Float32)
         number: float | bool = self._same(name, known)
         return number
+
+
+def _offset_of(reading: Reading, tensor: Any) -> Any:
+    offset = reading.form(tensor).offset
+    if isinstance(offset, Number):  # it is made of strides, which are compared
+        reading.sizes(tensor, "stride", tensor.stride())
+    return offset
 
 
 def _sizes_of(reading: Reading, tensor: Any, kind: str) -> list[Any]:

@@ -307,26 +307,54 @@ class Whole:
         first = each[0]
         known = self.tensors.get(first.storage)
         if known is None:
-            if not all(one.is_whole for one in each):
-                raise CompileError(f"{self.name}: {name} is a part of a temporary: use the whole")
-            shape = self._shape(each, f"{self.name}: {name}")
+            shape, wholes = self._memory(name, each)
             known = Tensor(self._free_name(name), shape, first.dtype, device="cuda")
-            self._own_memory(known, each)
+            self._own_memory(known, wholes)
             self.temporaries.append(known)
         for at, one in enumerate(each):
             self._check_owner(at, one.storage, known, name)
         origins = self.origins[first.storage]
-        if any(one.reach > of.reach for one, of in zip(each, origins, strict=True)):
+        if any(_end_of(one, of) > of.reach for one, of in zip(each, origins, strict=True)):
             raise CompileError(
                 f"{self.name}: {name} reaches beyond {known.name}, of which it is another view"
             )
-        for one, of in zip(each, origins, strict=True):
-            if one.offset != of.offset:
-                raise CompileError(
-                    f"{self.name}: {name} is a part of {known.name} that begins at element "
-                    f"{one.offset}: give it to the host function as a tensor of its own"
-                )
         return known
+
+    def _memory(
+        self, name: str, each: Sequence[Recorded]
+    ) -> tuple[tuple[Dim, ...], Sequence[Recorded]]:
+        """The sizes of a temporary, and what it was, where a launch takes it or a part of it."""
+        what = f"{self.name}: {name}"
+        if all(one.is_whole for one in each):
+            return self._shape(each, what), each
+        none: Made = ((), ())
+        pairs = [*zip(self.hosts, each, strict=True)]
+        made = [host.shapes.get(one.storage, none) for host, one in pairs]
+        wholes = [one.whole(sizes) for one, (sizes, _) in zip(each, made, strict=True)]
+        ranks = {len(sizes) for sizes, _ in made}
+        if len(ranks) != 1 or not all(one.is_whole for one in wholes):
+            raise CompileError(f"{what} is a part of a temporary: use the whole")
+        return self._dims([trees for _, trees in made], [sizes for sizes, _ in made], what), wholes
+
+    def _offset(self, launch: Together, name: str, tensor: Tensor) -> Dim:
+        """Where a view begins, in elements of its tensor.  CompileError where nobody knows that for
+        another call."""
+        each = launch.views[name].each
+        pairs = [*zip(each, self.origins[each[0].storage], strict=True)]
+        values = tuple(one.offset - of.offset for one, of in pairs)
+        same = all(one.dtype.bits == of.dtype.bits for one, of in pairs)
+        what = f"{self.name}: where {name} of {launch.kernel.name} begins in {tensor.name}"
+        found = launch.offset(name, values, what) if same and min(values) >= 0 else None
+        if found is None and any(one.offset != of.offset for one, of in pairs):
+            raise CompileError(
+                Diagnostic(
+                    f"{self.name}: {name} is a part of {tensor.name} that begins at element "
+                    f"{each[0].offset}, which follows from no size",
+                    expected="a slice, select, narrow, chunk, split or unbind of a tensor",
+                    hint="give it to the host function as a tensor of its own",
+                )
+            )
+        return 0 if found is None else found
 
     def _own_memory(self, tensor: Tensor, each: Sequence[Recorded]) -> None:
         """A tensor has this memory in the recordings.  CompileError for that of another one."""
@@ -494,12 +522,20 @@ class Whole:
                 made = tensor.name not in self.given
                 hint: Hint | None = 16 if view.tensor.align >= 16 else None
                 part = self._seen(launch, view, made)
-                return PointerArgument(name, tensor, hint, made=made, read_as=read_as, view=part)
+                offset = self._offset(launch, name, tensor)
+                how: Any = {"made": made, "read_as": read_as, "view": part, "offset": offset}
+                return PointerArgument(name, tensor, hint, **how)
             case IntegerArgument(name=name) if name in over:
                 return IntegerArgument(name, over[name])
             case NumberArgument(name=name, scalar=Scalar() as scalar):
                 return NumberArgument(name, self._number(launch, name, scalar))
         return one
+
+
+def _end_of(view: Recorded, of: Recorded) -> int:
+    """The bytes of memory from the beginning of a tensor up to the end of a view of it."""
+    before = view.offset * view.dtype.bits - of.offset * of.dtype.bits
+    return before // 8 + view.reach if view.reach else 0
 
 
 def _kind(result: Recorded | None) -> str:

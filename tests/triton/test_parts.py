@@ -1,0 +1,139 @@
+"""Parts of tensors that begin behind the first element, as of packed queries, keys and values: a
+launch gets the address that PyTorch gives in the call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from cuda_device import FakeCuda, forged
+from numpy.lib.stride_tricks import as_strided
+
+from ferrule.compiler.errors import CompileError
+from ferrule.frontends import triton as frontend
+
+pytestmark = [pytest.mark.needs_cc, pytest.mark.needs_torch]
+
+HOW: Any = {"target": "sm_90a", "specialize": [{}], "general": True}
+Layout = tuple[int, int, int, int]
+"""Rows, columns, the distance of rows, and the place of the first element."""
+RECORDED: list[Layout] = [(4, 12, 12, 0), (9, 48, 48, 0)]
+PADDED: list[Layout] = [(4, 12, 17, 2), (9, 48, 50, 3)]
+CALLED: list[Layout] = [
+    (5, 24, 24, 0), (6, 30, 30, 0), (7, 31, 31, 0), (1, 24, 24, 0), (1, 24, 99, 0), (2, 12, 12, 0),
+    (5, 3, 3, 0), (5, 2, 2, 0), (0, 12, 12, 0), (5, 24, 31, 7), (4, 12, 13, 1), (5, 1, 1, 0),
+]  # fmt: skip
+
+
+@pytest.fixture
+def hosts() -> ModuleType:
+    """Kernels."""
+    pytest.importorskip("torch")
+    return pytest.importorskip("emulated_recordings")
+
+
+def matrix(layout: Layout) -> Any:
+    import torch
+
+    rows, columns, step, first = layout
+    return torch.as_strided(torch.zeros(9999), (rows, columns), (step, 1), first)
+
+
+def width(x: Any) -> Any:
+    return x.shape[-1] // 3
+
+
+PARTS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
+    "slices": lambda x: (x[:, width(x) : 2 * width(x)], x[..., 2 * width(x) :]),
+    "chunk": lambda x: x.chunk(3, -1)[1:],
+    "chunk of rows": lambda x: (x.chunk(2)[1], x.chunk(2, dim=0)[0]),
+    "split": lambda x: x.split(width(x), dim=-1)[1:3],
+    "split by sizes": lambda x: x.split([1, x.shape[1] - 1], 1),
+    "narrow": lambda x: (x.narrow(-1, width(x), width(x)), x.narrow(1, 1, 1)),
+    "unbind": lambda x: x.view(x.shape[0], 3, -1).unbind(1)[1:],
+    "rows": lambda x: (x[1:], x[-1]),
+    "columns": lambda x: (x.T[1:], x.mT.select(0, -1)),
+    "steps": lambda x: (x[1::2, 2:], x[:, 1::3]),
+    "of a view": lambda x: (x.view(x.shape[0], 3, -1)[:, 1], x.unsqueeze(0)[0, 1:, 1:]),
+}  # fmt: skip
+
+
+def compiled(hosts: ModuleType, parts: Callable[[Any], Any], layouts: list[Layout]) -> Any:
+    def host(x: Any) -> None:
+        one, other = parts(x)
+        hosts.scaled[(3,)](one, other, x, x, 7, 9, 0.5, BLOCK=128)
+
+    recordings = []
+    for layout in layouts:
+        with frontend.recording() as launches:
+            launches.call(host, matrix(layout))
+        recordings.append(launches)
+    return recordings[0].compile(*recordings[1:], **HOW)
+
+
+def told(gpu: FakeCuda, function: Any, layout: Layout) -> list[int] | None:
+    """Where the two parts begin in the memory of a call, in elements; None if it is refused."""
+    gpu.clear()
+    rows, columns, step, first = layout
+    memory = np.zeros(9999, np.float32)
+    given = as_strided(memory[first:], (rows, columns), (4 * step, 4))
+    try:
+        function(forged(given))
+    except ValueError:
+        return None
+    (launch,) = gpu.launches()
+    at = (int.from_bytes(each, "little") for each in launch.parameters[:2])
+    return [(each - memory.ctypes.data) // 4 for each in at]
+
+
+def wanted(parts: Callable[[Any], Any], layout: Layout) -> list[int] | None:
+    """The same of the host function; None where it raises."""
+    try:
+        return [each.storage_offset() for each in parts(matrix(layout))]
+    except (RuntimeError, IndexError, ValueError):
+        return None
+
+
+@pytest.mark.parametrize("layouts", [RECORDED, PADDED], ids=["compact", "padded"])
+@pytest.mark.parametrize("name", PARTS)
+def test_a_part_begins_where_it_does_in_the_call(
+    gpu: FakeCuda, hosts: ModuleType, name: str, layouts: list[Layout]
+) -> None:
+    parts = PARTS[name]
+    function = compiled(hosts, parts, layouts)
+    taken = CALLED[0] if layouts is RECORDED else (5, 24, 31, 7)
+    for layout in (*layouts, taken):
+        assert told(gpu, function, layout) == wanted(parts, layout) is not None
+    for layout in CALLED:
+        assert told(gpu, function, layout) in (None, wanted(parts, layout)), layout
+
+
+def test_temporaries_have_parts(gpu: FakeCuda, hosts: ModuleType) -> None:
+    import torch
+    from host_memory import allocating
+
+    def host(x: Any) -> None:
+        room = torch.empty(3, x.shape[0], x.shape[1])
+        hosts.scaled[(3,)](room[1], room[2, 1:], x, room[0], 7, 9, 0.5, BLOCK=128)
+
+    recordings = []
+    for layout in RECORDED:
+        with frontend.recording() as launches:
+            launches.call(host, matrix(layout))
+        recordings.append(launches)
+    function = recordings[0].compile(*recordings[1:], **HOW)
+    with allocating() as memory:
+        gpu.clear()
+        function(forged(np.zeros((5, 24), np.float32)))
+        (launch,) = gpu.launches()
+        one, other, _, first = (int.from_bytes(each, "little") for each in launch.parameters[:4])
+        assert (one - first, other - first) == (4 * 120, 4 * (240 + 24))
+        assert memory.sizes == [4 * 360]
+
+
+def test_what_follows_from_no_size_is_refused(hosts: ModuleType) -> None:
+    with pytest.raises(CompileError, match=r"x is a part of x that begins at element 12, which"):
+        compiled(hosts, lambda x: (x.as_strided((3,), (1,), 12), x), RECORDED)
