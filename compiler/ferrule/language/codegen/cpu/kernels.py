@@ -183,8 +183,8 @@ def _pitch(
     straight = lowering.group is not None and lowering.group.straight
     if not constant or plan.fused or straight:
         return None
-    constants = ((v, c) for v, c in lowering.values.items() if isinstance(c, ir.Constant))
-    known = {value: int(c.constant) for value, c in constants if value.type is Int32}
+    given = ((value, lowering.values.get(value)) for value in kernel.params if value.type is Int32)
+    known = {value: int(c.constant) for value, c in given if isinstance(c, ir.Constant)}
     return pitches.find(kernel, plan.axis, known, int(span[1].constant))
 
 

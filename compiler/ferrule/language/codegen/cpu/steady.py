@@ -28,6 +28,7 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.operation import Effects
 from ferrule.language.ir.walk import is_plain
 from ferrule.runtime.llvm.layouts import I1
+from ferrule.specs import Boolean
 from ferrule.specs.deferred import dataclass
 
 MAX_BRANCHES: Final = 8
@@ -181,8 +182,9 @@ def before_loop(
 
 def conditions(lowering: FunctionLowering) -> dict[ops.Value, bool]:
     """The conditions that the loops outside made constant."""
-    constants = ((v, c) for v, c in lowering.values.items() if isinstance(c, ir.Constant))
-    return {value: bool(known.constant) for value, known in constants if known.type == I1}
+    # By the op's type first: a kernel of many phases has thousands of values, for each of them.
+    found = ((value, c) for value, c in lowering.values.items() if value.type is Boolean)
+    return {value: bool(c.constant) for value, c in found if isinstance(c, ir.Constant)}
 
 
 def define(lowering: FunctionLowering, known: Mapping[ops.Value, bool]) -> None:
