@@ -255,6 +255,10 @@ def fixed(size: int) -> Any:
     return fe.make_fake_compact_tensor(fe.Float32, (size,))
 
 
+def typed_constant_out_of_range(a, b):
+    b[0] = fe.Uint32(-2)
+
+
 ONE: Callable[[], list[Any]] = lambda: [vector()]  # noqa: E731
 WRONG: list[tuple[Callable[..., Any], Callable[[], list[Any]]]] = [
     (unknown_name, ONE),
@@ -264,6 +268,7 @@ WRONG: list[tuple[Callable[..., Any], Callable[[], list[Any]]]] = [
     (past_the_end, lambda: [vector(), fixed(4)]),
     (float_to_int, lambda: [vector(), int_vector()]),
     (constant_out_of_range, lambda: [vector(), int_vector()]),
+    (typed_constant_out_of_range, lambda: [vector(), int_vector()]),
     (changes_type_in_branch, ONE),
     (string_in_branch, ONE),
     (changes_type_in_loop, lambda: [vector(), 3]),

@@ -67,14 +67,7 @@ def fitted(
 ) -> bool | int | float:
     """A Python number as a value of this dtype.  A CompileError if it does not fit."""
     if dtype.is_integer:
-        smallest, largest = dtype.range
-        if not smallest <= value <= largest:
-            low.fail(
-                node,
-                f"the constant {value} does not fit {dtype.name}",
-                expected=f"a value in [{smallest}, {largest}]",
-                hint=_wide_enough(int(value)),
-            )
+        require_in_range(low, value, dtype, node)
         value = int(value)
     elif dtype is not Boolean:
         if dtype.is_narrow:
@@ -83,6 +76,18 @@ def fitted(
             wide = at_compile_time(low, node, functools.partial(float, value))
             value = nearest(dtype, value) if isinstance(value, int) else wide
     return value
+
+
+def require_in_range(low: Lowering, value: bool | int | float, dtype: DType, node: ast.AST) -> None:
+    """Refuses a number that an integer dtype does not hold."""
+    smallest, largest = dtype.range
+    if not smallest <= value <= largest:
+        low.fail(
+            node,
+            f"the constant {value} does not fit {dtype.name}",
+            expected=f"a value in [{smallest}, {largest}]",
+            hint=_wide_enough(int(value)),
+        )
 
 
 def _require_within(low: Lowering, value: bool | int | float, dtype: DType, node: ast.AST) -> None:

@@ -97,6 +97,8 @@ def _converted(
         known = math.trunc(known)
     elif dtype is Boolean and isinstance(known, (int, float)):
         known = bool(known)
+    if isinstance(known, int) and dtype.is_integer:
+        coercion.require_in_range(low, known, dtype, node)
     return coercion.at_compile_time(low, node, lambda: dtype(known))
 
 
