@@ -5,7 +5,8 @@
 One thread.  C is compiled by gcc (or CC) with `-O3 -march=native`; where sums may be made in any
 order, all three may.  Four kernels stand beside PyTorch's own, where it is installed.  The results
 are compared first.  A second table has the time per element at half, once and twice the size: a
-factor of more than two between neighbours is a cliff.  A third one has the time to compile.
+factor of more than two between neighbours is a cliff.  A third one has the time to compile, a
+fourth one what it matters for kernels near the limit where their arrays begin in cache lines.
 """
 
 from __future__ import annotations
@@ -46,6 +47,15 @@ OURS: Final = "ferrule"
 NUMBA: Final = "Numba"
 C: Final = "C"
 TORCH: Final = "PyTorch"
+LINE: Final = 64
+OFFSETS: Final = (0, 16, 32, 48)
+NEAR: Final = (
+    "rope, interleaved",
+    "separable filter",
+    "3-D stencil",
+    "attention of one token, window",
+)
+"""Kernels near the limit, which all wait for memory."""
 FAMILIES: Final = {
     "rows": ROWS,
     "products": PRODUCTS,
@@ -93,6 +103,28 @@ def cliffs(case: Case, effort: Effort) -> Row:
     return measure(case.name, sides, effort)
 
 
+def places(case: Case, effort: Effort) -> Row:
+    """A kernel and C's on arrays that begin so many bytes after a cache line."""
+    sides = []
+    for offset in OFFSETS:
+        values = [placed(value, offset) for value in case.arguments(case.size)]
+        function = case.compiled(values)
+        sides.append(call_side(f"{OURS}, {offset}", function, values, effort))
+        sides.append(call_side(f"{C}, {offset}", case.native(values), (), effort))
+    return measure(case.name, sides, effort)
+
+
+def placed(value: Any, offset: int) -> Any:
+    """An array at another place; other values stay."""
+    if not isinstance(value, np.ndarray):
+        return value
+    room = np.empty(value.nbytes + 2 * LINE, np.uint8)
+    start = -room.ctypes.data % LINE + offset
+    there = room[start : start + value.nbytes].view(value.dtype).reshape(value.shape)
+    there[...] = value
+    return there
+
+
 def compilation(case: Case, effort: Effort) -> Row:
     """How long a kernel takes to compile: for any sizes, and from Numba's first call."""
     values = case.arguments(case.size)
@@ -131,10 +163,12 @@ def run(effort: Effort, families: Sequence[str]) -> Result:
     rows = tuple(row(case, effort) for case in cases)
     steps = tuple(cliffs(case, effort.fewer(4)) for case in cases)
     compilations = tuple(compilation(case, effort.fewer(12)) for case in cases)
+    near = tuple(places(case, effort.fewer(4)) for case in cases if case.name in NEAR)
     tables = (
         Table("Kernels", US, rows, (OURS, C)),
         Table("Per element of the middle size", US, steps, ("twice", "once")),
         Table("Compilation", MS, compilations, (OURS, NUMBA)),
+        Table("Where arrays begin", US, near),
     )
     goals = [Goal(r.name, 1.1, r.ratio(OURS, best_of(r)), f"times {best_of(r)}") for r in rows]
     goals += [

@@ -49,7 +49,8 @@ class Options:
     `enable_tvm_ffi` is accepted for compatibility with CuTe, without effect: every function is a
     TVM-FFI function.
 
-    The other options are for CUDA kernels, and have no effect on the CPU.  `cubin`: assemble the
+    The other options are for CUDA kernels, and have no effect on the CPU but for
+    `generate_line_info`: one text of options does for both targets.  `cubin`: assemble the
     kernels at compile time, with ptxas or nvJitLink, instead of in the driver; `ptxas_options` are
     options for this.  `keep_ptx` and `keep_cubin` write files into the folder `dump_dir`, by
     default the current one; `dump_dir` alone writes the PTX.  `generate_line_info`: profilers show
