@@ -92,6 +92,27 @@ E:
     assert "race" in race(ways.format(writer="bar.sync 3, 64;", reader="bar.arrive 3, 64;"))
 
 
+@pytest.mark.parametrize("schedule", [None, "random:1", "random:5"])
+@pytest.mark.parametrize("barrier", ["bar.sync 3, 32;", "bar.sync 0;"])
+def test_a_barrier_does_not_order_threads_that_have_ended(
+    barrier: str, schedule: str | None
+) -> None:
+    """Warp 1 writes and ends, warp 0 reads behind a barrier in which only its threads take part."""
+    body = """
+setp.lt.u32 %p2, %r0, 32; setp.eq.u32 %p3, %r0, 40; @%p3 st.shared.u32 [s], 2; {before}
+@!%p2 bra E; {barrier}
+ld.shared.u32 %r5, [s]; st.shared.u32 [%r3+512], %r5; {barrier}
+xor.b32 %r4, %r1, 4; add.u32 %r4, %r2, %r4; ld.shared.u32 %r6, [%r4+512];
+st.global.u32 [%rd4], %r6;
+E:
+"""
+    found = run(body.format(before="bar.sync 1;", barrier=barrier), schedule=schedule)
+    assert found[0].tolist() == [2] * 32 + [0] * 32
+    with pytest.raises(Fault) as caught:
+        run(body.format(before="", barrier=barrier), schedule=schedule)
+    assert caught.value.kind == "race" and "thread (40, 0, 0)" in caught.value.text
+
+
 def test_a_loop_with_barriers() -> None:
     """Each round reads what the round before wrote; a double buffer needs one barrier a round."""
     loop = """
@@ -139,6 +160,21 @@ L: add.u32 %r6, %r5, 1; atom.global.cas.b32 %r7, [%rd1], %r5, %r6;
 setp.ne.u32 %p2, %r7, %r5; mov.u32 %r5, %r7; @%p2 bra L;
 """
     assert run(body, grid=2)[0][0] == 128
+
+
+def test_other_plain_reads_of_a_place_that_is_swapped() -> None:
+    body = "@%p1 st.global.u32 [%rd1], 5; {swap} ld.global.u32 %r5, [%rd1];"
+    for swap in ("", "setp.ne.u32 %p2, %r9, 0; @%p2 atom.global.cas.b32 %r7, [%rd1], %r9, 2;"):
+        assert "race" in race(body.format(swap=swap))
+
+
+def test_bytes_that_a_load_brings_along() -> None:
+    """LLVM joins loads of three numbers to one of four, of which nobody uses the last."""
+    body = "@%p1 st.shared.u32 [s+{at}], 5; ld.shared.v4.u32 {{%r5,%r6,%r7,%r8}}, [s]; {use}"
+    use = "add.u32 %r5, %r5, %r6; add.u32 %r5, %r5, %r7; st.global.u32 [%rd4], %r5;"
+    run(body.format(at=12, use=use))
+    assert "s+8" in race(body.format(at=8, use=use))
+    assert "s+12" in race(body.format(at=12, use=use + "st.global.u32 [%rd4], %r8;"))
 
 
 FLAG = """

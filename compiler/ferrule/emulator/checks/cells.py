@@ -43,6 +43,8 @@ HOW_PENDING, HOW_ASYNC, HOW_PROXY = 1 << 23, 1 << 26, 1 << 27
 HOW_FROM_SHARED: Final = HOW_VALUES
 """The same bit for copies, whose values nobody compares: they read shared memory."""
 HOW_LEVEL_SHIFT, HOW_QUEUE_SHIFT, HOW_INDEX_SHIFT = 24, 28, 32
+HOW_OFFSET_SHIFT: Final = 52
+"""Where an access begins behind its address; the number of an instruction has 20 bits."""
 
 CONSTANTS: Final = (
     BULK_CONSTANTS
@@ -298,10 +300,11 @@ def granule(w: u64, area: u64, t: u32, g: u64, a: u64, how: u64, p: u64, m: u32)
             return race(w, area, t, record, info, g, 3)
     return note_write(area, cell, who, info)
 
-def access(w: u64, mask: u32, p0: u64, p1: u64, p2: u64, p3: u64, p4: u64, how: u64) -> i32:
+def access(w: u64, mask: u32, p0: u64, p1: u64, p2: u64, p3: u64, p4: u64, all: u64) -> i32:
     area = entered(w)
     if area == 0:
         return 0
+    how = all & ((u64(1) << HOW_OFFSET_SHIFT) - 1)
     p = local(80)
     store_u64(p, p1)
     store_u64(p + 8, p2)
@@ -315,7 +318,7 @@ def access(w: u64, mask: u32, p0: u64, p1: u64, p2: u64, p3: u64, p4: u64, how: 
         lane = ctz(m)
         m = m & (m - 1)
         t = warp + lane
-        a = real(w, load_u64(p0 + u64(lane) * 8), how)
+        a = real(w, load_u64(p0 + u64(lane) * 8), how) + (all >> HOW_OFFSET_SHIFT)
         g = a & ~3
         while g < a + (how & 255):
             if granule(w, area, t, g, a, how, p, mask) != 0:

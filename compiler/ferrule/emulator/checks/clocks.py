@@ -1,7 +1,8 @@
 """What threads know of each other's past: vector clocks, as native functions.
 
-A block's time is cut into *eras*: a barrier for which all live threads wait begins a new one, and
-everything of earlier eras is known to all threads of the block. Within an era, each thread has a
+A block's time is cut into *eras*: a barrier for which all its threads wait begins a new one, and
+everything of earlier eras is known to all threads of the block. (Where some have ended, what they
+did is not known to the others, and there are no more eras.) Within an era, each thread has a
 clock, and a *row* with the last clock of each thread of its block that it knows; most threads never
 need one. What is known of other blocks is a *message*: for each block an era, a thread and its
 clock, and a row. Messages do not change once they are made, so many threads can have the same one.

@@ -9,13 +9,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ferrule.emulator.checks.init_source import (
+    AROUND,
     CONSTANTS,
     I_BYTES,
     IN_SHARED,
     INDEX_SHIFT,
+    OFFSET_SHIFT,
     SOURCE,
 )
 from ferrule.emulator.checks.swaps import Swaps
+from ferrule.emulator.checks.used import Uses
 from ferrule.emulator.checks.watch import call, number
 from ferrule.emulator.instructions.helpers import helper
 from ferrule.emulator.native.language import functions, helper_text
@@ -48,21 +51,21 @@ class InitWatch:
 
     def __init__(self) -> None:
         self._swaps: Swaps | None = None
+        self._uses: Uses | None = None
 
     def started(self, flow: Flow) -> None:
-        self._swaps = Swaps(flow)
+        self._swaps, self._uses = Swaps(flow), Uses(flow)
 
     def before(self, e: Emitter, name: str, places: Sequence[str], mask: str) -> None:
-        what, *rest = name.split(":")
-        if what == "atomic" and rest[0] != "cas":
-            self._call(e, "reads", BYTES[rest[2]], rest[1], places[0], mask)
+        """Memory checks come first: their words are the better ones."""
 
     def after(self, e: Emitter, name: str, places: Sequence[str], mask: str) -> None:
-        """Memory checks come first: their words are the better ones."""
         what, *rest = name.split(":")
         if what in ("load", "store") and e.item.opcode in ("ld", "ldu", "st"):
             self._move(e, what, int(rest[1]) * int(rest[2]), rest[0], places[0], mask)
         elif what == "atomic":
+            # It has changed the place, but nobody has noted that: old values are still fresh.
+            self._read(e, BYTES[rest[2]], rest[1], places[0], mask)
             self._call(e, "writes", BYTES[rest[2]], rest[1], places[0], mask)
         elif what == "matrix" and rest[0] in ("load", "store"):
             rows = e.op(f"and i32 {mask}, {(1 << 8 * int(rest[2])) - 1}")
@@ -75,11 +78,17 @@ class InitWatch:
         """All is checked where helpers are called."""
 
     def _move(self, e: Emitter, what: str, size: int, space: str, place: str, mask: str) -> None:
-        if what == "load" and (set(e.item.modifiers) & _HANDED or handed(e.item)):
-            return
-        if what == "load" and self._swaps and self._swaps.begins(e.item.operands[1]):
-            return
-        self._call(e, "reads" if what == "load" else "writes", size, space, place, mask)
+        if what == "store":
+            self._call(e, "writes", size, space, place, mask)
+        elif not set(e.item.modifiers) & _HANDED and not handed(e.item):
+            assert self._uses is not None
+            for offset, many in self._uses.runs(e.item):
+                self._read(e, many | offset << OFFSET_SHIFT, space, place, mask)
+
+    def _read(self, e: Emitter, size: int, space: str, place: str, mask: str) -> None:
+        assert self._swaps is not None
+        around = e.item.opcode in ("ld", "atom") and self._swaps.reads_around(e.item)
+        self._call(e, "reads", size | (AROUND if around else 0), space, place, mask)
 
     def _call(self, e: Emitter, entry: str, size: int, space: str, place: str, mask: str) -> None:
         how = size | (IN_SHARED if space in ("shared", "cluster") else 0)

@@ -13,6 +13,10 @@ I_WINDOW, I_WINDOW_SIZE, I_LOCALS, I_LOCALS_SIZE, I_BYTES = 40, 48, 56, 64, 72
 grid and the launch that it is at, and its own memory, which nobody has written when it begins."""
 
 IN_SHARED: Final = 1 << 16
+AROUND: Final = 1 << 17
+"""A read of a word for the sake of a part of it: it is enough that some of it was written."""
+OFFSET_SHIFT: Final = 24
+"""Where the read begins behind the address."""
 INDEX_SHIFT: Final = 32
 
 CONSTANTS: Final = (
@@ -103,6 +107,12 @@ def unwritten(area: u64, a: u64, size: u64) -> i1:
     bits = low & ((u32(1) << u32(left)) - 1)
     return u32(load_u16(at)) & bits != bits
 
+def all_unwritten(area: u64, a: u64, size: u64) -> i1:
+    for i in range(size):
+        if not unwritten(area, a + i, 1):
+            return 0
+    return 1
+
 def reads(w: u64, mask: u32, p0: u64, how: u64) -> i32:
     area = begun(w)
     if area == 0:
@@ -111,9 +121,10 @@ def reads(w: u64, mask: u32, p0: u64, how: u64) -> i32:
     while m != 0:
         lane = ctz(m)
         m = m & (m - 1)
-        a = place_in(w, load_u64(p0 + u64(lane) * 8), how)
+        a = place_in(w, load_u64(p0 + u64(lane) * 8), how) + (how >> OFFSET_SHIFT & 0xFF)
         if unwritten(area, a, how & 0xFFFF):
-            return fault(w, INIT, lane, a, how & 0xFFFF)
+            if how & AROUND == 0 or all_unwritten(area, a, how & 0xFFFF):
+                return fault(w, INIT, lane, a, how & 0xFFFF)
     return 0
 
 def writes(w: u64, mask: u32, p0: u64, how: u64) -> i32:

@@ -3,6 +3,9 @@
 - A barrier (bar, barrier) orders what the threads that it waits for have done before it, and those
   that only arrive, before what the threads that wait do after it. Of a warp, bar.warp.sync does;
   shuffles, votes and matches order nothing.
+- Nothing else takes part in a barrier: neither threads that it does not count, nor those that have
+  ended. PTX lets a barrier of all threads pass without the latter, but only who executes it is
+  ordered by it.
 - A strong write that releases, or that follows a fence of its thread, leaves at its address what
   the thread knew then (at the fence); a read-modify-write adds to what is there. A strong read that
   acquires takes that; what a relaxed read finds is taken by the next fence of its thread.
@@ -208,7 +211,8 @@ def completes(w: u64, mask: u32) -> i32:
         if waiting + arrived != 0 and load_u32(block + BARRIERS + i * 8) == 0:
             lanes = load_u64(area + R_WAITING) + i * 128
             m = meeting_at(area, i)
-            if arrived == 0 and waiting == load_u32(block + THREADS):
+            # Threads that have ended take no part, so what they did stays unordered.
+            if arrived == 0 and waiting == load_u32(area + R_THREADS):
                 new_era(area, lanes)
             else:
                 some_meet(area, lanes, m)

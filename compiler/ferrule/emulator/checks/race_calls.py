@@ -12,6 +12,7 @@ from ferrule.emulator.checks.cells import (
     HOW_FROM_SHARED,
     HOW_INDEX_SHIFT,
     HOW_LEVEL_SHIFT,
+    HOW_OFFSET_SHIFT,
     HOW_READS,
     HOW_RELEASES,
     HOW_SHARED,
@@ -23,6 +24,7 @@ from ferrule.emulator.checks.cells import (
 )
 from ferrule.emulator.checks.clocks import BULK_READS, BULK_WRITES, COPIES, PRODUCTS
 from ferrule.emulator.checks.swaps import Swaps
+from ferrule.emulator.checks.used import Uses
 from ferrule.emulator.checks.watch import call, number
 from ferrule.emulator.instructions.helpers import helper
 from ferrule.emulator.instructions.products.warpgroups import shape_of
@@ -76,10 +78,11 @@ class RaceWatch:
 
     def __init__(self) -> None:
         self._swaps: Swaps | None = None
+        self._uses: Uses | None = None
         self._clusters = False
 
     def started(self, flow: Flow) -> None:
-        self._swaps = Swaps(flow)
+        self._swaps, self._uses = Swaps(flow), Uses(flow)
         self._clusters = any(
             item.opcode == "barrier" and "cluster" in item.modifiers
             for block in flow.blocks
@@ -232,10 +235,15 @@ class RaceWatch:
             "const",
         }:
             return
+        runs: tuple[tuple[int, int], ...] = ((0, width * count),)
         how = HOW_READS
         if what == "store":
             how = HOW_WRITES | (HOW_VALUES if count <= 4 else 0)
-        self._access(e, how, width * count, width, space, places, mask)
+        elif level(item) == cells.WEAK:
+            assert self._uses is not None
+            runs = self._uses.runs(item)
+        for offset, size in runs:
+            self._access(e, how | offset << HOW_OFFSET_SHIFT, size, width, space, places, mask)
 
     def _access(
         self,
@@ -250,7 +258,7 @@ class RaceWatch:
     ) -> None:
         item = e.item
         strong = level(item) if strong is None else strong
-        if item.opcode == "ld" and self._swaps and self._swaps.begins(item.operands[1]):
+        if item.opcode == "ld" and self._swaps and self._swaps.begins(item):
             strong = OF_GPU
         how |= size | width << 8 | means(item) | strong << HOW_LEVEL_SHIFT
         how |= HOW_SHARED if space in ("shared", "cluster") else 0
