@@ -10,6 +10,9 @@ JOBS ?= 2
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+# Half a minute of an install compiles thousands of modules of which tests import a tenth: what is
+# imported is compiled then.
+PIP_FOR_TESTS := $(PIP) --no-compile
 # One stamp for each thing that was asked of PyTorch, so that another wish installs anew.
 TORCH_KEY := $(shell printf '%s' '$(TORCH)' | cksum | cut -d' ' -f1)
 
@@ -72,16 +75,16 @@ $(VENV)/docs.stamp: pyproject.toml | $(BIN)/pip
 	@touch $@
 
 $(VENV)/test-$(TORCH_KEY).stamp: pyproject.toml | $(BIN)/pip
-	$(PIP) --editable '.[test]' $(TORCH)
+	$(PIP_FOR_TESTS) --editable '.[test]' $(TORCH)
 	@touch $@
 
 # After PyTorch: some of them would choose a version of it.
 $(VENV)/optional-%.stamp: $(VENV)/test-$(TORCH_KEY).stamp
-	@if $(PIP) '$*'; then touch $@; \
+	@if $(PIP_FOR_TESTS) '$*'; then touch $@; \
 	else echo '$* cannot be installed: its tests are skipped.' >&2; fi
 
 $(VENV)/all-$(TORCH_KEY).stamp: pyproject.toml | $(BIN)/pip
-	$(PIP) --editable '.[test,cuda,mlir,triton]' $(TORCH)
+	$(PIP_FOR_TESTS) --editable '.[test,cuda,mlir,triton]' $(TORCH)
 	@touch $@
 
 # Debian and Ubuntu ship venv without ensurepip; the system's pip, if new enough, fills the gap.
