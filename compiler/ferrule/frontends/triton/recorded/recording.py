@@ -41,6 +41,7 @@ from ferrule.frontends.triton.recorded.hosts.parameters import (
     texts_of,
 )
 from ferrule.frontends.triton.recorded.launch import RecordedLaunch
+from ferrule.frontends.triton.recorded.numbers.deciding import sides_of
 from ferrule.frontends.triton.recorded.patches import launches_told, operations_told
 from ferrule.frontends.triton.recorded.several import check_order, together
 from ferrule.frontends.triton.recorded.tensors import is_torch, recorded
@@ -131,7 +132,9 @@ class Launches(Watching):
         launch takes has the recorded value in each call.  `fixed` names those that calls do not
         give, although what was recorded is not their default.
 
-        Recordings with other texts are functions of their own, among which a call's text chooses.
+        Recordings with other texts are functions of their own, among which a call's text chooses;
+        and so are those on each side of a comparison of sizes, where one function cannot do both
+        and each side has two recordings.
 
         Raises CompileError for a tensor that PyTorch computed, and for numbers and grids that
         follow from no size.
@@ -141,15 +144,8 @@ class Launches(Watching):
             listed = results if isinstance(results, tuple | list) else [results]
             self._results = list(listed)
         how = _How(target, name, doc, configs, general, specialize, prune, fixed, options)
-        groups = _by_texts((self, *others), fixed)
-        if len(groups) == 1:
-            return self._compile(others, how)
-        chosen = _general_of(groups, how)
-        several = [
-            first._compile(more, replace(how, general=each))
-            for (first, *more), each in zip(groups, chosen, strict=True)
-        ]
-        return overload(several)
+        several = _functions(_by_texts((self, *others), fixed), how)
+        return several[0] if len(several) == 1 else overload(several)
 
     def _names(self, others: Sequence[Launches], how: _How) -> list[str]:
         """The names of what differs between recordings."""
@@ -286,8 +282,27 @@ def _by_texts(recordings: Sequence[Launches], fixed: Sequence[str]) -> list[list
     return [*found.values()]
 
 
+def _functions(groups: Sequence[Sequence[Launches]], how: _How) -> list[Function]:
+    """The functions of groups of recordings, one for each way that the host function goes."""
+    chosen = [how.general] if len(groups) == 1 else _general_of(groups, how)
+    found = list[Any]()
+    for (first, *more), each in zip(groups, chosen, strict=True):
+        own = replace(how, general=each)
+        try:
+            found.append(first._compile(more, own))
+        except CompileError:
+            sides = sides_of([one._reading.log for one in (first, *more)])
+            if sides is None or min(map(len, sides)) < 2:
+                raise
+            several = [first, *more]
+            found += _functions([[several[at] for at in side] for side in sides], own)
+    return found
+
+
 def _general_of(groups: Sequence[Sequence[Launches]], how: _How) -> list[General]:
     """What `general` says of each group.  Raises CompileError for a name that none has."""
+    if isinstance(how.general, bool) and not how.general:
+        return [False for _ in groups]
     names = [first._names(more, how) for first, *more in groups]
     check_general(how.general, [each for one in names for each in one])
     if isinstance(how.general, bool):

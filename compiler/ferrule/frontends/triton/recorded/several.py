@@ -54,8 +54,8 @@ def check_order(several: Sequence[Sequence[Bound]]) -> None:
                     f"one recording launches {', '.join(orders[0]) or 'nothing'}, another "
                     f"{', '.join(other) or 'nothing'}",
                     expected="the same kernels in the same order",
-                    hint="where the host function decides by a size, compile recordings of each "
-                    "side and join them with fe.overload",
+                    hint="where the host function decides by a size, give two recordings of each "
+                    "side, or compile each and join them with fe.overload",
                 )
             )
             logs = [launches[0].reading.log for launches in several if launches]

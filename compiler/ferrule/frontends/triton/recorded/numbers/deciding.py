@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from ferrule.compiler.errors import CompileError
 from ferrule.frontends.triton.recorded.log import Compared, Log
+from ferrule.frontends.triton.recorded.nodes import is_float
 
 
 @contextmanager
@@ -37,6 +38,21 @@ def _decided(logs: Sequence[Log]) -> str | None:
                 break  # they went different ways before, by nothing that was compared
             if one.outcome is not another.outcome:
                 return f"the recordings go different ways at {one.where}"
+    return None
+
+
+def sides_of(logs: Sequence[Log]) -> list[list[int]] | None:
+    """The recordings on each side of the first comparison of sizes that came out differently, by
+    their numbers; None where they went different ways before, or by a float."""
+    for each in zip(*(log.compared for log in logs), strict=False):
+        first = each[0]
+        if not all(_is_same(first, other) for other in each[1:]):
+            return None
+        if any(one.outcome is not first.outcome for one in each):
+            if is_float(first.left) or is_float(first.right):
+                return None  # by which no function of several is chosen
+            same = [at for at, one in enumerate(each) if one.outcome is first.outcome]
+            return [same, [at for at in range(len(each)) if at not in same]]
     return None
 
 
