@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import pytest
-from operator_kernels import compiled, fresh_name
+from operator_kernels import CPU, compiled, fresh_name
 
 import ferrule as fe
 from ferrule import specs
@@ -312,6 +312,17 @@ def _from_one_number() -> fe.Function:
     code = HostCode.from_library("libc.so.6")
     signature = specs.Signature("f", params)
     return fe.compiler.build(signature, conventions.CFunction("getpid", [], code=code))
+
+
+@fe.jit
+def text_of(x: fe.Tensor, text: str = 'é "\\\n\t\x00 𝄞'):
+    return text
+
+
+def test_a_default_may_be_any_text():
+    vector = fe.make_fake_compact_tensor(fe.Float32, (fe.sym_int(),))
+    operator = fe.torch_op(fe.compile(text_of, vector, "", options=CPU), fresh_name())
+    assert operator(torch.zeros(2)) == 'é "\\\n\t\x00 𝄞'
 
 
 def test_text_numbers_and_lists_of_sizes_go_through_python():

@@ -12,6 +12,7 @@ import pytest
 from operator_kernels import CPU, compiled, fresh_name
 
 import ferrule as fe
+from ferrule.compiler.operators.torch import registration
 
 torch = pytest.importorskip("torch")
 
@@ -410,6 +411,58 @@ def test_an_expanded_tensor_is_not_written(traced: bool):
     with pytest.raises(Exception, match=r"y is written, and several of its elements"):
         call(torch.ones(3, dtype=D), torch.zeros(1, dtype=D).expand(3))
     operator(torch.ones(1, dtype=D), torch.zeros(1, dtype=D).expand(1))
+
+
+@pytest.mark.parametrize("way", ["boxed", "python"])
+def test_an_empty_tensor_shares_no_places(way: str, monkeypatch: pytest.MonkeyPatch):
+    operator = _operator(build(doubled_rows, ROWS), way, monkeypatch)
+    operator(torch.zeros(5, dtype=D).as_strided((0, 3), (0, 0)))
+    with pytest.raises(RuntimeError, match=r"x is written, and several of its elements"):
+        operator(torch.zeros(5, dtype=D).as_strided((1, 3), (0, 0)))
+
+
+@fe.jit
+def doubled_rows(x: fe.Tensor):
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            x[i, j] = x[i, j] * 2
+
+
+ROWS = fe.make_fake_tensor(fe.Float64, (N, fe.sym_int()), (fe.sym_int64(), fe.sym_int64()))
+
+
+def _operator(function: Any, way: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    if way == "python":
+        monkeypatch.setattr(registration, "why_not_boxed", lambda plan: "a test wants it so")
+    return fe.torch_op(function, fresh_name())
+
+
+# ---- numbers that torch has no room for ----
+
+
+@fe.jit
+def twice_of_it(x: fe.Tensor, u: fe.Uint64):
+    return u * 2
+
+
+@fe.jit
+def with_it(x: fe.Tensor, u: fe.Uint64):
+    return x.shape[0], u * 2
+
+
+@pytest.mark.parametrize("function", [twice_of_it, with_it], ids=["alone", "one of two"])
+@pytest.mark.parametrize("way", ["boxed", "python"])
+def test_a_result_above_torch_s_ints_is_an_error(
+    function: Any, way: str, monkeypatch: pytest.MonkeyPatch
+):
+    operator = _operator(build(function, VECTOR, 1), way, monkeypatch)
+    x = torch.zeros(3, dtype=D)
+    most = 2**63 - 2
+    wanted = most if function is twice_of_it else (3, most)
+    assert operator(x, most // 2) == wanted
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match="above 9223372036854775807, the largest int"):
+            operator(x, 2**62)
 
 
 def test_out_has_each_element_in_a_place_of_its_own():

@@ -28,6 +28,7 @@ from ferrule.compiler.operators.torch.plans import (
     no_gradient,
     overlaps,
     result_specs,
+    unfit,
 )
 from ferrule.compiler.operators.torch.symbols import (
     BUMP_VERSION,
@@ -284,13 +285,20 @@ class _Run:
         """Several elements in one place: torch writes to no such tensor."""
         e = self.e
         shape, strides = (e.load_field(dl, DLTENSOR, name) for name in ("shape", "strides"))
+        shares, empty = (e.alloca(I8, name=name) for name in ("shares", "empty"))
+        for flag in (shares, empty):
+            e.store(ir.Constant(I8, 0), flag)
         with e.loop(e.builder.zext(e.load_field(dl, DLTENSOR, "ndim"), I64)) as i:
             size, stride = (e.load(e.index(each, I64, i), I64) for each in (shape, strides))
             several = e.icmp("sgt", size, e.const_i64(1))
-            together = e.icmp("eq", stride, e.const_i64(0))
-            with e.if_then(e.binary("and", several, together), likely=False):
-                self._error("ValueError", overlaps(self.plan, argument))
-                e.ret(e.const_i32(-1))
+            together = e.binary("and", several, e.icmp("eq", stride, e.const_i64(0)))
+            for flag, found in ((shares, together), (empty, e.icmp("eq", size, e.const_i64(0)))):
+                e.store(e.binary("or", e.load(flag, I8), e.builder.zext(found, I8)), flag)
+        # Where one of the sizes is 0 there are no elements.
+        wrong = e.icmp("ugt", e.load(shares, I8), e.load(empty, I8))
+        with e.if_then(wrong, likely=False):
+            self._error("ValueError", overlaps(self.plan, argument))
+            e.ret(e.const_i32(-1))
 
     def _count_writes(self) -> None:
         for argument, handle in self._tensors():
@@ -383,19 +391,25 @@ class _Run:
             items = e.load_field(array, SEQ_OBJECT, "cell.data")
         flags = [self._take_one(e.index(items, ANY, i), i, each) for i, each in enumerate(results)]
         self._let_go(value)
-        failed = [flag for flag in flags if flag is not None]
-        for flag in failed:
+        for flag, kind in zip(flags, plan.results, strict=True):
+            if flag is None:
+                continue
             with e.if_then(flag, likely=False):
-                self._error("RuntimeError", f"{plan.name}: torch cannot take a result")
+                self._error("RuntimeError", unfit(plan, kind))
                 self._drop_results()
                 self._fail()
 
     def _take_one(self, item: ir.Value, i: int, result: specs.Param) -> ir.Value | None:
+        """Stores a result; whether torch cannot take it, None where it always can."""
         e, place = self.e, self.e.index(self.outputs, I64, i)
         if isinstance(result, params.Tensor):
             return allocation.take_tensor(e, item, result.dtype, place)
         e.store(e.load_field(item, ANY, "v_int64"), place)
-        return None
+        if self.plan.results[i] is not Kind.INT:
+            return None
+        # A uint64 that an int64 cannot hold is an object of tvm-ffi, and the word its address.
+        index = e.load_field(item, ANY, "type_index")
+        return e.icmp("sge", index, e.const_i32(TypeIndex.OBJECT))
 
     def _let_go(self, value: ir.Value) -> None:
         """Release the returned value, if it is an object."""

@@ -64,6 +64,8 @@ def refuse_overlaps(plan: Plan, values: Sequence[Any]) -> None:
 
 
 def _shares(tensor: Any) -> bool:
+    if any(isinstance(size, int) and size == 0 for size in tensor.shape):
+        return False
     dims = zip(tensor.shape, tensor.stride(), strict=True)
     return any(isinstance(s, int) and s == 0 and bool(n > 1) for n, s in dims)
 

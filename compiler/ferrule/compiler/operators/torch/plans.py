@@ -214,6 +214,16 @@ def overlaps(plan: Plan, argument: Argument) -> str:
     )
 
 
+def unfit(plan: Plan, kind: Kind) -> str:
+    """The error text for a result of this kind that torch has no room for."""
+    if kind is Kind.INT:
+        return (
+            f"{plan.name}: a result is above {specs.Int64.range[1]}, the largest int of torch: "
+            "return it as an element of a tensor"
+        )
+    return f"{plan.name}: torch cannot take a result"
+
+
 def _argument(name: str, signature: specs.Signature, position: int) -> Argument:
     param = signature.arguments[position]
     if not param.name.isascii():

@@ -17,8 +17,9 @@ from ferrule.compiler.operators.torch.calls import (
     refuse_gradients,
     refuse_overlaps,
 )
-from ferrule.compiler.operators.torch.plans import Kind, Plan, made_specs
+from ferrule.compiler.operators.torch.plans import Kind, Plan, made_specs, unfit
 from ferrule.runtime import Function
+from ferrule.specs import Int64
 
 
 def python_kernel(plan: Plan, function: Function) -> Callable[..., Any]:
@@ -67,9 +68,12 @@ def _results(plan: Plan, result: Any) -> list[Any]:
     if not plan.results:
         return []
     items = list(result) if plan.packs else [result]
-    return [_plain(kind, item) for kind, item in zip(plan.results, items, strict=True)]
+    return [_plain(plan, kind, item) for kind, item in zip(plan.results, items, strict=True)]
 
 
-def _plain(kind: Kind, value: Any) -> Any:
-    """A text as Python's own class: torch takes no subclass."""
+def _plain(plan: Plan, kind: Kind, value: Any) -> Any:
+    """A text as Python's own class: torch takes no subclass.  RuntimeError for a number above
+    its ints."""
+    if kind is Kind.INT and value > Int64.range[1]:
+        raise RuntimeError(unfit(plan, kind))
     return str(value) if kind is Kind.TEXT else value

@@ -5,7 +5,6 @@ Source of the syntax: the README of `native` functions in PyTorch (`aten/src/ATe
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from math import isfinite
 from string import ascii_lowercase
@@ -57,7 +56,7 @@ def _default(argument: Argument) -> str:
         case None | bool():
             return str(value)
         case str():
-            return json.dumps(value)
+            return f'"{"".join(map(_letter, value.encode()))}"'
         case int() | float() if isfinite(value):
             return repr(value)
         case tuple() | list():
@@ -66,6 +65,12 @@ def _default(argument: Argument) -> str:
         f"the default {value!r} of {argument.name} has no form in torch's schemas; compile the "
         f"function without it"
     )
+
+
+def _letter(byte: int) -> str:
+    """A byte of UTF-8 in a text of a schema: torch's parser knows the octal escapes of C."""
+    letter = chr(byte)
+    return letter if letter.isalnum() and letter.isascii() else f"\\{byte:03o}"
 
 
 def _results(plan: Plan) -> str:
