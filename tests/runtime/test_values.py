@@ -513,6 +513,23 @@ def test_references_stay_flat(make: Maker) -> None:
     assert sys.getrefcount(array) == before
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_number_of_numpy_is_no_tensor_of_a_union(make: Maker, order: tuple[int, int]) -> None:
+    members = specs.Tensor("a", (specs.sym_int(),), F32), scalar("a", F32)
+    function = make.index(specs.Union("a", tuple(members[i] for i in order)))
+    for value, index in [
+        (np.float32(1), TypeIndex.FLOAT),
+        (np.int64(1), TypeIndex.INT),
+        (np.bool_(True), TypeIndex.BOOL),
+        (np.zeros(2, np.float32), TypeIndex.DLTENSOR_PTR),
+    ]:
+        assert function(value) == index
+        assert function(a=value) == index
+    for tensor in (members[0], specs.Optional("a", members[0])):
+        with pytest.raises(TypeError, match="got float32 of numpy: pass its array, numpy.asarray"):
+            make.index(tensor)(np.float32(1))
+
+
 @pytest.mark.needs_torch
 def test_torch(make: Maker) -> None:
     import torch

@@ -118,7 +118,19 @@ def convert(place: Place, param: specs.Param, value: Any) -> Any:
     if _takes_objects(param):
         _must_end(value)
         return value
+    # Not sooner: another member of a union may take a number of NumPy, which has an array.
+    if _is_tensor(param) and not hasattr(value, "__dlpack__"):
+        _refuse_array_inside(place, param, value)
     return _for_refusal(value)
+
+
+def _is_tensor(param: specs.Param) -> bool:
+    return isinstance(param.item if isinstance(param, specs.Optional) else param, specs.Tensor)
+
+
+def _refuse_array_inside(place: Place, param: specs.Param, value: Any) -> None:
+    if (found := foreign.array_inside(value)) is not None:
+        place.refuse_type(param, found)
 
 
 def _takes_objects(param: specs.Param) -> bool:
@@ -250,8 +262,6 @@ def _tensor(place: Place, param: specs.Tensor | specs.AnyValue, value: Any) -> A
         if (found := foreign.lazy_change(value)) is not None:
             place.refuse_type(param, found)
         if isinstance(value, specs.FakeTensor) or not is_unknown(value):
-            if isinstance(param, specs.Tensor) and not hasattr(value, "__dlpack__"):
-                _refuse_array_inside(place, param, value)
             return OTHER
         return _exported(place, param, value)
     if (found := foreign.hidden_mask(value)) is not None:
@@ -275,11 +285,6 @@ def _jax_array(place: Place, param: specs.Tensor | specs.AnyValue, value: Any) -
         place.refuse(BufferError, f"Mismatched {place.name}", "an array in memory", found)
     jaxarrays.learn(value)
     return OTHER
-
-
-def _refuse_array_inside(place: Place, param: specs.Tensor, value: Any) -> None:
-    if (found := foreign.array_inside(value)) is not None:
-        place.refuse_type(param, found)
 
 
 def _refuse_unwritable(place: Place, actual: str) -> NoReturn:

@@ -281,7 +281,8 @@ def _check_result(signature: specs.Signature, result: specs.Param) -> None:
             return
     raise ValueError(
         f"jax_call: {signature.name} returns {signature.kind_of_result()}, and a call in JAX gives "
-        f"arrays on the CPU and numbers back; let the function write to a parameter"
+        f"arrays on the CPU and numbers back, but none of {', '.join(_NO_RESULTS)}; let the "
+        f"function write to a parameter"
     )
 
 
