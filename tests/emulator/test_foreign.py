@@ -33,7 +33,8 @@ def said(program: str, *arguments: str) -> dict[str, str]:
 
 def test_other_systems() -> None:
     found = said("emulated_others")
-    assert list(found) == ["NVRTC", "recursion", "wmma", "bindings", "Numba"]
+    names = ["NVRTC", "recursion", "barriers of the grid", "wmma", "bindings", "Numba"]
+    assert list(found) == names
     assert set(found.values()) <= {"right", "absent"}, found
     if set(found.values()) == {"absent"}:
         pytest.skip("there is neither NVRTC, nvcc, cuda-bindings nor Numba")

@@ -45,6 +45,23 @@ extern "C" __global__ void sorted(int* x, int n) {
   for (int i = 0; i < 20; i++) x[first + i] = own[i];
 }
 """
+GRID_BARRIERS = """
+#include <cooperative_groups.h>
+extern "C" __global__ void turned(int* turned, const int* x) {
+  auto grid = cooperative_groups::this_grid();
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  int* own = turned + 256;
+  own[i] = x[i];
+  for (int turn = 0; turn < 4; turn++) {
+    grid.sync();
+    int other = own[255 - i];
+    grid.sync();
+    own[255 - i] = other + 1;
+  }
+  grid.sync();
+  turned[i] = own[255 - i];
+}
+"""
 FRAGMENTS = """
 #include <cuda_fp16.h>
 #include <mma.h>
@@ -148,6 +165,33 @@ def nvrtc() -> bool | None:
     return lines and bool((fe.cuda.to_numpy(held) == 2.5 * VALUES).all())
 
 
+def grid_barriers() -> bool | None:
+    """`grid.sync()` of cooperative groups: each block reads what another one wrote before."""
+    from ferrule.frontends.cuda.nvrtc import _candidates
+
+    homes = [each for each in _candidates() if (each / "cooperative_groups.h").is_file()]
+    inside = [each for home in homes for each in (home, home / "cccl")]
+    found = [each for each in inside if (each / "cuda" / "std" / "type_traits").is_file()]
+    if not has_compiler() or not found:
+        return None
+    sizes = {"turned": 512, "x": 256}
+    tensors = [fe.specs.Tensor(name, (size,), "int32") for name, size in sizes.items()]
+    function = fe.frontends.cuda.compile(
+        GRID_BARRIERS,
+        fe.specs.Signature("turned", tensors),
+        grid=fe.frontends.fixed(4),
+        block=64,
+        target="sm_90a",
+        cooperative=True,
+        include_paths=found[:1],
+    )
+    values = np.arange(256, dtype=np.int32)
+    held, given = fe.cuda.empty((512,), "int32"), fe.cuda.array(values)
+    for _ in range(2):
+        function(held, given)
+    return bool((fe.cuda.to_numpy(held)[:256] == values[::-1] + 4).all())
+
+
 def fragments() -> bool | None:
     """nvcuda::wmma: a product of tiles through shared memory."""
     from ferrule.frontends.cuda.nvrtc import _candidates
@@ -225,6 +269,7 @@ def numba() -> bool | None:
 CHECKS: dict[str, Callable[[], bool | None]] = {
     "NVRTC": nvrtc,
     "recursion": recursion,
+    "barriers of the grid": grid_barriers,
     "wmma": fragments,
     "bindings": bindings,
     "Numba": numba,

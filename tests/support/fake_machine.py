@@ -72,7 +72,15 @@ class FakeKernel:
     required_cluster: tuple[int, int, int] | None = None
 
     def launch(
-        self, grid: Any, block: Any, *, smem: int, cluster: Any, parameters: bytes, stack: int
+        self,
+        grid: Any,
+        block: Any,
+        *,
+        smem: int,
+        cluster: Any,
+        parameters: bytes,
+        stack: int,
+        cooperative: bool,
     ) -> None:
         self.machine.launches.append((self.name, grid, block, smem, cluster, parameters))
         work = WORK.get(self.name)

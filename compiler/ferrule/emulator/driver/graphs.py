@@ -216,6 +216,8 @@ def set_kernel_parameters_early(driver: Driver, handle: int, parameters: int) ->
 def _set_launch(node: Node, launch: Launch) -> None:
     if node.kind is not NodeKind.KERNEL:
         raise DriverError(Result.INVALID_VALUE, "the node is no kernel")
+    # It is an attribute of the node, which these parameters leave as it is.
+    launch.cooperative = node.parameters is not None and node.parameters.launch.cooperative
     node.run, node.parameters = launch.run, Parameters(launch=launch)
 
 

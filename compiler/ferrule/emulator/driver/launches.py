@@ -67,6 +67,7 @@ class Launch:
     parameters: bytes
     stack: int
     events: tuple[Event, ...] = ()
+    cooperative: bool = False
 
     def run(self) -> None:
         """Run the kernel to its end."""
@@ -81,6 +82,7 @@ class Launch:
                 cluster=self.cluster,
                 parameters=self.parameters,
                 stack=self.stack,
+                cooperative=self.cooperative,
             )
         except Exception as error:
             raise _fault(error) from None
@@ -148,7 +150,7 @@ def _apply(driver: Driver, launch: Launch, address: int, count: int) -> None:
             events.append(driver.find(get_word(value), Event, "event"))
         elif number == _COOPERATIVE:
             if get_int(value):
-                _check_cooperative(driver, launch)
+                _make_cooperative(driver, launch)
         elif number != CLUSTER and number not in _IGNORED:
             raise DriverError(Result.NOT_SUPPORTED, f"the launch attribute {number}")
     launch.events = tuple(events)
@@ -175,7 +177,7 @@ def _check_cluster(driver: Driver, launch: Launch) -> None:
         raise DriverError(Result.INVALID_CLUSTER_SIZE, f"{cluster}, of at most {most} blocks")
 
 
-def _check_cooperative(driver: Driver, launch: Launch) -> None:
+def _make_cooperative(driver: Driver, launch: Launch) -> None:
     (x, y, z), (i, j, k) = launch.grid, launch.block
     fit = blocks_on_processor(driver, launch.function, i * j * k, launch.shared)
     # CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT.
@@ -184,6 +186,7 @@ def _check_cooperative(driver: Driver, launch: Launch) -> None:
         raise DriverError(
             Result.COOPERATIVE_LAUNCH_TOO_LARGE, f"{x * y * z} blocks, of which {most} fit at once"
         )
+    launch.cooperative = True
 
 
 def packed(kernel: Any, addresses: int, extra: int) -> bytes:
@@ -269,5 +272,5 @@ def launch_cooperative(driver: Driver, handle: int, *rest: int) -> None:
     sizes, stream, parameters = rest[:7], rest[7], rest[8]
     function = function_of(driver, handle, driver.current())
     made = checked(driver, function, sizes, (0, 0), packed(function.kernel, parameters, 0))
-    _check_cooperative(driver, made)
+    _make_cooperative(driver, made)
     submit(driver, stream, NodeKind.KERNEL, made.run, Parameters(launch=made))

@@ -50,6 +50,7 @@ class Kernel(Protocol):
         cluster: Sizes,
         parameters: bytes,
         stack: int,
+        cooperative: bool,
     ) -> None:
         """Run it to its end; raises an error with `kind` and `text` where a thread fails."""
 

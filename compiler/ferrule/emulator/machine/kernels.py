@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import ctypes
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from math import prod
 from typing import TYPE_CHECKING, Final
 
@@ -17,12 +20,14 @@ from ferrule.emulator.warps.translate import translate
 from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
+    from ferrule.emulator.machine.memory import Memory
     from ferrule.emulator.machine.modules import Machine
 
 Sizes = tuple[int, int, int]
 MOST_THREADS: Final = 1024
 STACK_BYTES: Final = 1024
 """What the driver's limit of a thread's stack is, where nobody has set it."""
+_WORKSPACE: Final = struct.Struct("<II")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +81,12 @@ class Kernel:
         cluster: Sizes = (1, 1, 1),
         parameters: bytes,
         stack: int = STACK_BYTES,
+        cooperative: bool = False,
     ) -> None:
         """Run it to its end.  ValueError for sizes that no GPU has, Fault where a thread fails.
 
         Calls of functions that call themselves, and `alloca`, have twice `stack` bytes a thread.
+        The blocks of a `cooperative` launch have memory for barriers of the whole grid.
         """
         self._check(grid, block, cluster, smem, parameters)
         with self._machine.lock:
@@ -93,12 +100,13 @@ class Kernel:
             if work is None or work.key != (block, shared, cluster, local):
                 self._give_back()
                 work = self._work = self._new_work(block, shared, cluster, local)
-            work.start(grid, smem, parameters, self._machine.random)
-            self._machine.parts.begin()
-            self._machine.parts.attach(work, self.name, self._translation.instructions)
-            launch = Launch(grid, smem, parameters)
-            self._runner.run(work, prod(grid) // prod(cluster), launch)
-            self._machine.parts.end(work, self.name, grid, self._translation.instructions)
+            with _workspace(self._machine.memory, cooperative) as workspace:
+                launch = Launch(grid, smem, parameters, workspace)
+                launch.begin(work, self._machine.random)
+                self._machine.parts.begin()
+                self._machine.parts.attach(work, self.name, self._translation.instructions)
+                self._runner.run(work, prod(grid) // prod(cluster), launch)
+                self._machine.parts.end(work, self.name, grid, self._translation.instructions)
 
     def _translate(self) -> None:
         """The code, with calls of the checks; while the machine is profiled, with counters."""
@@ -164,6 +172,25 @@ class Kernel:
             raise ValueError(f"a grid of {grid} is not made of clusters of {cluster}")
         if self.required_cluster not in (None, cluster):
             raise ValueError(f"the cluster must be {self.required_cluster}, but is {cluster}")
+
+
+@contextmanager
+def _workspace(memory: Memory, cooperative: bool) -> Iterator[int]:
+    """`grid_workspace` of the headers of cooperative groups: its size, and a counter that is 0.
+
+    It is at no address (0) for launches that are not cooperative.
+    """
+    if not cooperative:
+        yield 0
+        return
+    address = memory.allocate(_WORKSPACE.size)
+    ctypes.memmove(address, _WORKSPACE.pack(_WORKSPACE.size, 0), _WORKSPACE.size)
+    if memory.written is not None:
+        memory.written(address, _WORKSPACE.size)
+    try:
+        yield address
+    finally:
+        memory.free(address)
 
 
 def _end(parameters: Iterable[Parameter]) -> int:

@@ -98,10 +98,12 @@ class Launch:
     grid: Sizes
     smem: int
     parameters: bytes
+    workspace: int
+    """Where the barriers of a grid count; 0 if its blocks may not wait for each other."""
 
     def begin(self, work: Work, random: int) -> None:
         """Give memory for a block what is new with this launch."""
-        work.start(self.grid, self.smem, self.parameters, random)
+        work.start(self.grid, self.smem, self.parameters, random, self.workspace)
 
 
 class Runner:

@@ -136,13 +136,21 @@ class Work:
     def _word(self, offset: int, kind: str) -> int:
         return int(struct.unpack_from(kind, self._frames, offset)[0])
 
-    def start(self, grid: tuple[int, int, int], smem: int, parameters: bytes, random: int) -> None:
+    def start(
+        self,
+        grid: tuple[int, int, int],
+        smem: int,
+        parameters: bytes,
+        random: int,
+        workspace: int = 0,
+    ) -> None:
         """What is new for each launch."""
         ctypes.memmove(self._parameters, parameters, self._size)
         cluster = self.key[2]
         for at in range(0, self._cluster - self.block, layout.BLOCK_BYTES):
             self._put(at + layout.NCTAID, "<3I", *grid)
             self._put(at + layout.DYNAMIC_SHARED, "<I", smem)
+            self._put(at + layout.GRID_WORKSPACE, "<Q", workspace)
         counts = grid
         if cluster != (1, 1, 1):
             counts = grid[0] // cluster[0], grid[1] // cluster[1], grid[2] // cluster[2]

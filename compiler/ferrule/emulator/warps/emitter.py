@@ -66,13 +66,15 @@ _SINGLE: Final = {
     "%nwarpid": layout.WARPS, "%total_smem_size": layout.TOTAL_SHARED,
     "%dynamic_smem_size": layout.DYNAMIC_SHARED,
     "%aggr_smem_size": layout.TOTAL_SHARED, "%cluster_ctarank": layout.RANK,
+    # The upper half and the lower half, as the headers of cooperative groups read them.
+    "%envreg1": layout.GRID_WORKSPACE + 4, "%envreg2": layout.GRID_WORKSPACE,
 }  # fmt: skip
 
 _CONSTANT: Final = {
     "%smid": 0, "%nsmid": 1, "%gridid": 0, "%current_graph_exec": 0,
     "%reserved_smem_offset_begin": 0, "%reserved_smem_offset_end": 0,
     "%reserved_smem_offset_cap": 0, "%reserved_smem_offset_0": 0, "%reserved_smem_offset_1": 0,
-    **{f"%envreg{i}": 0 for i in range(32)},
+    **{f"%envreg{i}": 0 for i in (0, *range(3, 32))},
     **{f"%pm{i}{wide}": 0 for i in range(8) for wide in ("", "_64")},
 }  # fmt: skip
 """What the driver would say, and counters of events: of none there is anything to tell."""

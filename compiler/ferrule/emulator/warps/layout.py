@@ -88,6 +88,8 @@ BEGUN: Final = 308
 ALL_THREADS: Final = 312
 INSTRUCTIONS: Final = 320
 LAUNCH_ID: Final = 328
+GRID_WORKSPACE: Final = 352
+"""The address of what a cooperative launch has for barriers of the grid; 0 for other launches."""
 WATCHED: Final = 360
 """What the race check has of the block; 0 without it."""
 INITIALISED: Final = 344
