@@ -29,7 +29,10 @@ from typing import Any, Final
 from fuzz.campaigns import ASKED, SHARES, Failure, campaign
 
 SEEDS: Final = dict.fromkeys(
-    ("programs", "ptx", "constants", "cooperation", "neighbours", "files", "calls", "recordings"),
+    (
+        *("programs", "ptx", "constants", "cooperation", "neighbours", "phases"),
+        *("files", "calls", "recordings"),
+    ),
     100,
 )
 """How many seeds a child runs; the next one begins with fresh memory."""

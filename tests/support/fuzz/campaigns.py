@@ -42,6 +42,7 @@ SHARES: Final[Mapping[str, int]] = MappingProxyType(
         "constants": 4,
         "cooperation": 1,
         "neighbours": 1,
+        "phases": 1,
         "calls": 4,
         "entries": 2,
         "files": 1,
