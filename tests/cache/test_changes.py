@@ -7,6 +7,9 @@ again in the process, where the change is to be noticed, and as a new process ha
 from __future__ import annotations
 
 import builtins
+import contextlib
+import enum
+import fractions
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +22,7 @@ import pytest
 import ferrule as fe
 from ferrule.compiler.cache.through import MEMORY
 from ferrule.language.cachekeys import compilations
+from ferrule.language.decorators import JitFunction
 
 Written = Callable[..., ModuleType]
 
@@ -28,6 +32,7 @@ import builtins
 import collections
 import dataclasses
 import enum
+import fractions
 import functools
 import math
 import operator
@@ -461,6 +466,248 @@ def change():
     settings.MAYBE = 9
 VALUE = lambda: Trying().x
 """,
+    "an attribute of a class of Python's library": """
+fractions.Fraction.LIMIT = 1
+def change():
+    fractions.Fraction.LIMIT = 2
+VALUE = lambda: fractions.Fraction.LIMIT
+""",
+    "an attribute of a dtype": """
+fe.Int8.LIMIT = 1
+def change():
+    fe.Int8.LIMIT = 2
+VALUE = lambda: fe.Int8.LIMIT
+""",
+    "an attribute of a dtype that hides that of its base": """
+Base = fe.Int8.__mro__[1]
+Base.LIMIT = 1
+def change():
+    fe.Int8.LIMIT = 2
+VALUE = lambda: fe.Int8.LIMIT
+""",
+    "an attribute of the class of dtypes": """
+type(fe.Int8).LIMIT = 1
+def change():
+    type(fe.Int8).LIMIT = 2
+VALUE = lambda: fe.Int8.LIMIT
+""",
+    "an attribute of a dtype among the globals": """
+X = fe.Int8
+X.LIMIT = [1]
+def change():
+    X.LIMIT[0] = 2
+VALUE = lambda: X.LIMIT[0]
+""",
+    "an attribute of a dtype that a helper reads": """
+fe.Int8.LIMIT = 1
+def helper():
+    return fe.Int8.LIMIT
+def change():
+    fe.Int8.LIMIT = 2
+VALUE = lambda: helper()
+""",
+    "an attribute of an annotation": """
+fe.Tensor.LIMIT = 1
+def change():
+    fe.Tensor.LIMIT = 2
+VALUE = lambda: fe.Tensor.LIMIT
+""",
+    "an attribute of a class of specs": """
+fe.specs.Tensor.LIMIT = 1
+def change():
+    fe.specs.Tensor.LIMIT = 2
+VALUE = lambda: fe.specs.Tensor.LIMIT
+""",
+    "an attribute of the class of a spec": """
+X = fe.row_major((2,), fe.Float32)
+type(X).LIMIT = 1
+def change():
+    type(X).LIMIT = 2
+VALUE = lambda: X.LIMIT
+""",
+    "an attribute of a function of ferrule": """
+fe.ceil_div.LIMIT = 1
+def change():
+    fe.ceil_div.LIMIT = 2
+VALUE = lambda: fe.ceil_div.LIMIT
+""",
+    "an attribute of a function of ferrule among the globals": """
+X = fe.ceil_div
+X.LIMIT = 1
+def change():
+    X.LIMIT = 2
+VALUE = lambda: X.LIMIT
+""",
+    "a function of ferrule that is another one of ferrule": """
+def change():
+    fe.ceil_div = fe.make_layout
+VALUE = lambda: 5 if fe.ceil_div is fe.make_layout else 7
+""",
+    "an attribute of enumerations": """
+enum.Enum.LIMIT = 1
+def change():
+    enum.Enum.LIMIT = 2
+VALUE = lambda: enum.Enum.LIMIT
+""",
+    "an attribute of enumerations that a member reads": """
+class E(enum.Enum):
+    RED = 1
+enum.Enum.LIMIT = 1
+def change():
+    enum.Enum.LIMIT = 2
+VALUE = lambda: E.RED.LIMIT
+""",
+    "an attribute of the class of enumerations": """
+class E(enum.Enum):
+    RED = 1
+enum.EnumMeta.LIMIT = 1
+def change():
+    enum.EnumMeta.LIMIT = 2
+VALUE = lambda: E.LIMIT
+""",
+    "an attribute of a member of an enumeration of ferrule": """
+fe.AddressSpace.smem.LIMIT = 1
+def change():
+    fe.AddressSpace.smem.LIMIT = 2
+VALUE = lambda: fe.AddressSpace.smem.LIMIT
+""",
+    "an attribute of a base in Python's library": """
+class C(fractions.Fraction):
+    pass
+fractions.Fraction.LIMIT = 1
+def change():
+    fractions.Fraction.LIMIT = 2
+VALUE = lambda: C.LIMIT
+""",
+    "a property that a program gives a class of Python's library": """
+class C(fractions.Fraction):
+    pass
+X = types.SimpleNamespace(of=fe.row_major((2,), fe.Float32))
+type(X.of).LIMIT = property(one)
+def change():
+    type(X.of).LIMIT = property(two)
+VALUE = lambda: X.of.LIMIT
+""",
+    "a list in a module of Python's library": """
+math.LIMIT = [1]
+def change():
+    math.LIMIT = [2]
+VALUE = lambda: math.LIMIT[0]
+""",
+    "a value in a module of Python's library that has another name": """
+X = math
+math.LIMIT = 1
+def inner(module):
+    return module.LIMIT
+def change():
+    math.LIMIT = 2
+VALUE = lambda: inner(X)
+""",
+    "a value in a module of ferrule": """
+fe.arch.LIMIT = 1
+def change():
+    fe.arch.LIMIT = 2
+VALUE = lambda: fe.arch.LIMIT
+""",
+    "a value in ferrule under another name": """
+X = types.SimpleNamespace(module=fe)
+fe.LIMIT = 1
+def change():
+    fe.LIMIT = 2
+VALUE = lambda: X.module.LIMIT
+""",
+    "an attribute of an ordered dict": """
+X = collections.OrderedDict()
+X.limit = 1
+def change():
+    X.limit = 2
+VALUE = lambda: X.limit
+""",
+    "an attribute of a type variable": """
+X = typing.TypeVar("X")
+X.limit = 1
+def change():
+    X.limit = 2
+VALUE = lambda: X.limit
+""",
+    "an attribute of a static method": """
+X = staticmethod(one)
+X.limit = 1
+def change():
+    X.limit = 2
+VALUE = lambda: X.limit
+""",
+    "an attribute of the function of a method": """
+class C:
+    def go(self):
+        return 1
+C.go.limit = 1
+X = C()
+def change():
+    C.go.limit = 2
+VALUE = lambda: X.go.limit
+""",
+    "an attribute of a function that is compiled": """
+@fe.jit
+def inner(a: fe.Tensor):
+    a[0] = 1
+inner.limit = 1
+def change():
+    inner.limit = 2
+VALUE = lambda: inner.limit
+""",
+    "an attribute of a function that is compiled, which its function has": """
+def inner(a: fe.Tensor):
+    a[0] = 1
+inner.limit = 1
+inner = fe.jit(inner)
+def change():
+    inner.limit = 2
+VALUE = lambda: inner.limit
+""",
+    "an attribute of the class of functions that are compiled": """
+@fe.jit
+def inner(a: fe.Tensor):
+    a[0] = 1
+type(inner).LIMIT = 1
+def change():
+    type(inner).LIMIT = 2
+VALUE = lambda: inner.LIMIT
+""",
+    "an attribute of the compiled function itself": """
+def change():
+    f.limit = 2
+def begin():
+    f.limit = 1
+VALUE = lambda: f.limit
+""",
+    "a property": """
+class C:
+    @property
+    def limit(self):
+        return self.held
+X = C()
+X.held = 1
+def change():
+    X.held = 2
+VALUE = lambda: X.limit
+""",
+    "a slot": """
+class C:
+    __slots__ = ("limit",)
+X = C()
+X.limit = 1
+def change():
+    X.limit = 2
+VALUE = lambda: X.limit
+""",
+    "an attribute of a module in a module": """
+settings.inner = types.ModuleType("inner")
+settings.inner.limit = 1
+def change():
+    settings.inner.limit = 2
+VALUE = lambda: settings.inner.limit
+""",
 }
 """Those that the cache keeps, each with its value in the text of `f`."""
 COMPILED = {
@@ -530,8 +777,40 @@ COMPILED = {
         "globals().update(X=np.frompyfunc(two, 1, 1))",
         "X(3)",
     ),
+    "a fraction in a module of Python's library": (
+        "math.LIMIT = fractions.Fraction(1, 2)",
+        "math.LIMIT = fractions.Fraction(5, 2)",
+        "math.LIMIT.numerator",
+    ),
 }
 """Those that no key can hold: what there is before, the change, and the value."""
+
+
+READ_BY_PYTHON = frozenset(
+    {
+        "a list that is another one",
+        "a list inside a tuple that is another one",
+        "an attribute of a function",
+        "a private attribute of a class",
+        "a private attribute that Python reads",
+        "a private global",
+        "an attribute that a pattern reads",
+        "the order of a set in a function without a text",
+        "how NumPy prints",
+        "what a method of a dict reads",
+        "a name that was missing",
+        "an attribute of a module that was missing",
+        "an attribute of a dtype that a helper reads",
+        "a value in a module of Python's library that has another name",
+    }
+)
+"""Those that direct calls do not notice: they compare containers by value, and know no attributes
+that ordinary Python reads.  docs/language.md says so."""
+BEGIN = """
+
+if "begin" in globals():
+    begin()
+"""
 
 
 def text_of(case: str) -> str:
@@ -541,7 +820,15 @@ def text_of(case: str) -> str:
     else:
         before, change, value = COMPILED[case]
         text = f"{before}\n\n\ndef change():\n    {change}\n"
-    return f"{HEAD}\n{text}\n\n@fe.jit\ndef f(a: fe.Tensor):\n    a[0] = {value.strip()}\n"
+    return f"{HEAD}\n{text}\n\n@fe.jit\ndef f(a: fe.Tensor):\n    a[0] = {value.strip()}\n{BEGIN}"
+
+
+def _owners() -> list[Any]:
+    """What of libraries gets an attribute `LIMIT`."""
+    spec = fe.row_major((2,), fe.Float32)
+    classes = [fractions.Fraction, *fe.Int8.__mro__[:2], type(fe.Int8), fe.Tensor, type(spec)]
+    classes += [fe.specs.Tensor, enum.Enum, enum.EnumMeta, JitFunction]
+    return [*classes, fe.AddressSpace.smem, fe.ceil_div, fe.arch, fe, math]
 
 
 @pytest.fixture(autouse=True)
@@ -552,6 +839,9 @@ def libraries() -> Iterator[None]:
     with np.printoptions():
         yield
     vars(builtins).pop("SCALE", None)
+    for each in _owners():
+        with contextlib.suppress(AttributeError):
+            del each.LIMIT
     for module, name, value in before:
         setattr(module, name, value)
 
@@ -600,6 +890,17 @@ def test_a_change_is_seen_by_a_call(folder: Path, written: Written, case: str) -
     true, _ = compiled(module, "--target cpu --no-cache")
     module.f(x)
     assert x[0] == true or case.startswith("a list"), case
+
+
+@pytest.mark.parametrize("case", sorted(KEPT.keys() - READ_BY_PYTHON))
+def test_a_change_is_seen_by_a_call_of_what_was_compiled(written: Written, case: str) -> None:
+    module, x = written(text_of(case)), np.zeros(4)
+    for _ in range(5):
+        module.f(x)
+    module.change()
+    true, _ = compiled(module, "--target cpu --no-cache")
+    module.f(x)
+    assert x[0] == true
 
 
 @pytest.mark.parametrize("name", ["FERRULE_MLIR", "CUDA_HOME", "CUDA_PATH", "PATH"])

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import ferrule as fe
+from ferrule.language.dependencies import witness
 
 
 class Notebook:
@@ -318,6 +319,41 @@ def test_attributes_of_modules(
     Path(module.__file__).write_text("FACTOR = 2\ndef go(v):\n    return v + 100 * FACTOR\n")
     importlib.reload(module)
     assert notebook.call() == 201
+
+
+def test_modules_that_name_each_other(notebook: Notebook) -> None:
+    one, two = ModuleType("one"), ModuleType("two")
+    one.two, two.one, one.factor = two, one, 2  # type: ignore[attr-defined]
+    notebook.names["one"] = one
+    notebook.run(
+        "def size():\n    return one.two.one.factor\n"
+        "@fe.jit\n"
+        "def f(a: fe.Tensor):\n    a[0] = size()\n"
+    )
+    assert notebook.call() == 2
+    one.factor = 5  # type: ignore[attr-defined]
+    assert notebook.call() == 5
+
+
+@pytest.mark.parametrize(("most", "is_same"), [(4, True), (3, True), (2, False)])
+def test_more_functions_than_are_followed(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch, most: int, is_same: bool
+) -> None:
+    """Nothing tells then whether all is as it was, so each call compiles."""
+    monkeypatch.setattr(witness, "_MOST_CALLED", most)
+    notebook.run(
+        "def third():\n    return FACTOR\n"
+        "def second():\n    return third()\n"
+        "def first():\n    return second()\n"
+        "FACTOR = 2\n"
+        "@fe.jit\n"
+        "def f(a: fe.Tensor):\n    a[0] = first() + first()\n"
+    )
+    assert notebook.call() == 4
+    ((_, found),) = next(iter(notebook.names["f"]._compiled.values()))
+    assert found.unchanged() is is_same
+    notebook.run("FACTOR = 5")
+    assert notebook.call() == 10
 
 
 def test_threads_never_see_what_was_before(notebook: Notebook) -> None:

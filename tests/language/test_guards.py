@@ -231,10 +231,9 @@ def test_what_cannot_be_told_is_said() -> None:
     assert guard is not None
     assert not guard.add_name(Named(x=1), "x", 1)
     split = vars(Plain())
-    assert guard.add_name(split, "x", 1)
-    made = guard.made()
-    if made is not None:  # where the interpreter keeps it as any other
-        assert made()
+    if guard.add_name(split, "x", 1):  # where the interpreter keeps it as any other
+        made = guard.made()
+        assert made is not None and made()
         split["x"] = 2
         assert not made()
 

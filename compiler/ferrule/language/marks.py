@@ -28,6 +28,8 @@ class Marked:
     """A marked function: a method of the objects of its class, copied as itself like Python's
     functions."""
 
+    __slots__ = ("__dict__", "__weakref__", "function")  # a slot is what a guard can watch
+
     function: Callable[..., Any]
     prefix: str = ""
 

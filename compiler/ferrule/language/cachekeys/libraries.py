@@ -2,20 +2,31 @@
 
 A compilation may call anything of Python while it runs, and a key holds what that returns only if
 it depends on its arguments alone.  So nothing of a library is allowed but what stands here.
+
+A library's own functions and classes are told by their names, as its version is in the key.  But a
+program can set an attribute there, and code can read it: so of each class, module, function and
+object of a library that a text may reach, the attributes that a text names are told.
 """
 
 from __future__ import annotations
 
 import builtins
+import dataclasses
+import enum
 import functools
 import sys
 import types
 from abc import ABCMeta
+from collections.abc import Iterator, Mapping, Set
 from typing import Any, Final
 
 import numpy as np
 
-from ferrule.language.dependencies.witness import is_library
+from ferrule.compiler.cache.encoding import named
+from ferrule.language.dependencies.lookups import HEAP_TYPE, is_changeable, is_sealed
+from ferrule.language.dependencies.witness import Witness, is_library
+from ferrule.language.marks import Marked
+from ferrule.specs.deferred import dataclass
 
 _BUILTINS: Final = (
     "ArithmeticError AssertionError AttributeError BufferError Ellipsis EOFError Exception "
@@ -98,17 +109,16 @@ def is_pure(module: str) -> bool:
     return module in PURE and module not in _OPEN
 
 
-def is_own(value: Any, name: str) -> bool:
-    """Whether a library's attribute of this name is what the library put there, as far as its value
-    says."""
-    if isinstance(value, types.FunctionType | types.ModuleType | type):
-        return is_library(value)
-    if isinstance(value, functools.partial) or value is None:
+def is_builtin(value: Any) -> bool:
+    """Whether this is a function of a library that is written in C, and no method of an object."""
+    kind = type(value)
+    if kind is types.BuiltinFunctionType:
+        if not isinstance(value.__self__, types.ModuleType | None):
+            return False
+    elif not isinstance(value, np.ufunc) and kind.__module__ != "numpy":
         return False
-    root = type(value).__module__.partition(".")[0]
-    return root in sys.stdlib_module_names | _PACKAGES | {"ferrule"} and (
-        getattr(value, "__name__", name) == name
-    )
+    root = str(getattr(value, "__module__", None)).partition(".")[0]
+    return hasattr(value, "__name__") and root in sys.stdlib_module_names | _PACKAGES
 
 
 def has_registered(value: ABCMeta) -> bool:
@@ -178,3 +188,102 @@ def allowed_function(value: Any) -> bool:
         return name in _FUNCTOOLS
     module = sys.modules.get(where)
     return module is not None and where == "numpy" and allowed_of(module, name)
+
+
+# ---- what a program may have put into a library ----
+
+_TELLING: Final = (Marked, types.SimpleNamespace, functools.partial)
+"""Classes whose objects are told with all their attributes."""
+_MADE_LATER: Final = frozenset({"__init__", "__repr__", "__eq__", "__hash__"})
+"""Methods that a dataclass of ferrule gets when they are first used."""
+_LAZY: Final = "ferrule"
+"""The module that has names of its own only from their first use on."""
+
+
+@dataclass(slots=True)
+class _Space:
+    """Where attributes can be set, and which of them are told."""
+
+    label: str
+    owner: Any
+    told: set[str] = dataclasses.field(default_factory=set)
+    asked: int = 0
+    """The number of names that it was asked for, which only grow in a walk."""
+
+
+class Additions:
+    """The places of libraries whose attributes a text may read."""
+
+    def __init__(self) -> None:
+        self._spaces: Final[dict[int, _Space]] = {}
+        self._classes: Final[set[type]] = set()
+
+    def reach(self, value: Any) -> None:
+        """Note that a text may read attributes of a value, as far as they are a library's."""
+        if isinstance(value, type):
+            self._reach_class(value)
+            return
+        kind = type(value)
+        if kind.__flags__ & HEAP_TYPE:
+            self._reach_class(kind)
+        if kind.__dictoffset__ and _has_space(value, kind):
+            self._add(value)
+
+    def _reach_class(self, cls: type) -> None:
+        if cls in self._classes:
+            return
+        self._classes.add(cls)
+        kind: type = type(cls)
+        for base in (*cls.__mro__, *kind.__mro__):
+            if is_changeable(base) and (is_library(base) or is_told_by_name(base)):
+                self._add(base)
+
+    def _add(self, owner: Any) -> None:
+        if id(owner) not in self._spaces:
+            self._spaces[id(owner)] = _Space(f"{named(owner)} [{len(self._spaces)}]", owner)
+
+    def named_by(self, attributes: Set[str]) -> Iterator[tuple[str, Any, bool]]:
+        """Those of these attributes that are there and were not given before: a name for the
+        part, the value, and whether its place may get it later."""
+        for space in list(self._spaces.values()):
+            if space.asked == len(attributes):
+                continue
+            space.asked, here = len(attributes), vars(space.owner)
+            for name in sorted(attributes & here.keys() - space.told - _MADE_LATER):
+                space.told.add(name)
+                if not _is_told(space.owner, name):
+                    is_lazy = getattr(space.owner, "__name__", None) == _LAZY
+                    value = _members(space.owner).get(name, here[name])
+                    yield f"{space.label}.{name}", value, is_lazy
+
+    def watch(self, witness: Witness, names: frozenset[str]) -> None:
+        """Record what these places have under these names."""
+        witness.add_libraries([space.owner for space in self._spaces.values()], names - _MADE_LATER)
+
+
+def own_name(value: Any) -> str | None:
+    """What tells a function, a class or a module of a library; None for all other values."""
+    if isinstance(value, types.FunctionType):
+        found = f"{named(value)} {value.__code__.co_firstlineno}"
+        return found if is_library(value) else None
+    if isinstance(value, types.ModuleType | type):
+        return named(value) if is_library(value) else None
+    return named(value) if is_builtin(value) else None
+
+
+def _has_space(value: Any, kind: type) -> bool:
+    """Whether a program can set attributes of this object, and nothing else tells them."""
+    if isinstance(value, types.ModuleType):
+        return value.__name__.partition(".")[0] == _LAZY or is_pure(value.__name__)
+    if isinstance(value, types.FunctionType):
+        return is_library(value)
+    return (is_library(kind) or kind.__module__ == "builtins") and not isinstance(value, _TELLING)
+
+
+def _members(owner: Any) -> Mapping[str, Any]:
+    return owner.__members__ if isinstance(owner, enum.EnumMeta) else {}
+
+
+def _is_told(owner: Any, name: str) -> bool:
+    """Whether the class and the fields of an object tell what it has under a name."""
+    return not isinstance(owner, type | types.ModuleType) and is_sealed(owner, name)

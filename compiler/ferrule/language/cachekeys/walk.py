@@ -19,7 +19,7 @@ import os
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -75,6 +75,7 @@ class Walk(Encoder):
         self._functions: Final[list[types.FunctionType]] = []
         self._followed: Final[list[types.FunctionType]] = []
         self._owners: Final[list[_Owner]] = []
+        self._additions: Final = libraries.Additions()
         self._attributes: Final[set[str]] = set()
         self._scopes: Final[dict[int, str]] = {}
         self._reflects = ""
@@ -112,6 +113,7 @@ class Walk(Encoder):
                 witness.add_module(owner.value, names)
             else:
                 witness.add_class(owner.value, not self._asks)
+        self._additions.watch(witness, names)
         for function in self._followed:
             witness.add_itself(function, not self._asks)
 
@@ -125,6 +127,11 @@ class Walk(Encoder):
         )
 
     # ---- values ----
+
+    def _compound(self, value: Any, kind: type) -> bytes:
+        told = super()._compound(value, kind)
+        self._additions.reach(value)
+        return told
 
     def special(self, value: Any) -> bytes:
         """A value that is neither plain nor one of ferrule's records."""
@@ -156,7 +163,7 @@ class Walk(Encoder):
             return b"method" + self.items("", [value.__self__, value.__func__])
         if kind in (staticmethod, classmethod):
             return kind.__name__.encode() + self.encode(value.__func__)
-        if kind is property:
+        if kind in _PROPERTIES:
             return b"property" + self.items("", [value.fget, value.fset, value.fdel])
         if kind is dataclasses.Field:
             held = [value.name, value.default, value.default_factory, value.init, value.kw_only]
@@ -232,6 +239,8 @@ class Walk(Encoder):
 
     def _object(self, value: Any, kind: type) -> bytes:
         """An object of a user's class: its attributes, and the value that it is itself."""
+        if libraries.is_ours(kind.__module__) and not _state(value):
+            return b"ours" + self.encode(named(kind))
         if is_library(kind) or not _is_plain_class(kind):
             raise Uncacheable(f"it holds a {named(kind)}, whose state nothing tells")
         number, new = self.number(value)
@@ -260,7 +269,8 @@ class Walk(Encoder):
         own = vars(value.function)
 
         def rest() -> dict[str, Any]:
-            return {k: v for k, v in vars(value).items() if k not in _OF_MARKED and k not in own}
+            mine = vars(value).items()
+            return {k: v for k, v in mine if k not in _OF_MARKED and own.get(k, _MISSING) is not v}
 
         if self._witness is not None:
             self._witness.add_fact("marked", value, lambda: (value.function, snapshot(rest())))
@@ -372,6 +382,8 @@ class Walk(Encoder):
             return
         where = value.__name__
         self.parts[part] = where.encode()
+        if name in facts.bare:
+            self._additions.reach(value)
         if where == "numpy":
             self._printed()
         self._package(where.partition(".")[0])
@@ -394,8 +406,17 @@ class Walk(Encoder):
                 self._of_library(f"{part}.{name}", value, inner, facts)
         elif module.__name__ == "builtins":
             self._check_builtin(part, name, value)
-        elif type(value) in PLAIN or not libraries.is_own(value, name):
-            self.add(f"{module.__name__}.{name}", value)
+        else:
+            self._addition(f"{module.__name__}.{name}", value)
+
+    def _addition(self, part: str, value: Any) -> None:
+        """What a library has under a name, which a program may have put there."""
+        self._additions.reach(value)
+        own = libraries.own_name(value)
+        if own is None:
+            self.add(part, value)
+        else:
+            self.parts[part] = own.encode()
 
     def _watch(self, namespace: Any, name: str) -> None:
         if self._witness is not None and type(namespace) is dict:
@@ -415,6 +436,7 @@ class Walk(Encoder):
 
     def encode_class(self, value: type) -> bytes:
         self._check_registered(value)
+        self._additions.reach(value)
         if isinstance(value, DType) or libraries.is_told_by_name(value):
             self._package(_root(value))
             return b"class" + self.encode(named(value))
@@ -462,6 +484,7 @@ class Walk(Encoder):
     def _module(self, value: types.ModuleType) -> bytes:
         if not libraries.is_user_module(value):
             if libraries.is_pure(value.__name__) or value.__name__ == "ferrule":
+                self._additions.reach(value)
                 return b"module" + self.encode(value.__name__)
             raise Uncacheable(f"the module {value.__name__} is used whole")
         if "__getattr__" in vars(value) or type(value) is not types.ModuleType:
@@ -480,6 +503,12 @@ class Walk(Encoder):
                 owner.told.add(name)
                 found = True
                 self._attribute(owner.value, name)
+        for part, value, is_lazy in self._additions.named_by(self._attributes):
+            found = True
+            if is_lazy and libraries.own_name(value) is not None:
+                self._additions.reach(value)
+            else:
+                self._addition(part, value)
         return found
 
     def _wanted(self, owner: _Owner) -> set[str]:
@@ -530,6 +559,7 @@ _ALIASES: Final = (
     type(typing.Sequence[int]),
     type(typing.Optional["Walk"]),
 )
+_PROPERTIES: Final = (property, types.DynamicClassAttribute, getattr(enum, "property", None))
 _VALUES: Final[Mapping[type, Callable[[Any], Any]]] = {
     each: each for each in (int, float, str, bytes, tuple, list, dict)
 }
@@ -589,7 +619,7 @@ def _is_plain_class(kind: type) -> bool:
     return True
 
 
-def _state(value: Any) -> Iterable[tuple[str, Any]]:
+def _state(value: Any) -> Collection[tuple[str, Any]]:
     """The attributes of an object, in its dict and in slots."""
     found = dict(getattr(value, "__dict__", {}))
     for base in type(value).__mro__:

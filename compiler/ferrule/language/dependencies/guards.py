@@ -18,10 +18,8 @@ from dataclasses import field
 from functools import cache
 from typing import Any, Final, NamedTuple
 
+from ferrule.language.dependencies.lookups import ABSENT
 from ferrule.specs.deferred import dataclass
-
-ABSENT: Final = object()
-"""The value of a missing name or an empty cell."""
 
 _ALL: Final = (1 << 64) - 1
 _NO_ARGUMENTS: Final = 4  # METH_NOARGS
@@ -152,8 +150,12 @@ class Guard:
         """A name of a dict has this value, or is missing (`ABSENT`)."""
         if type(namespace) is not dict or type(name) is not str:
             return False
-        _, names = self._names.setdefault(id(namespace), (namespace, {}))
-        return names.setdefault(name, value) is value
+        if id(namespace) not in self._names:
+            keys = _word(id(namespace) + self._places.keys)
+            if _slots(namespace, keys, tuple(dict.items(namespace))) is None:
+                return False
+            self._names[id(namespace)] = namespace, {}
+        return self._names[id(namespace)][1].setdefault(name, value) is value
 
     def add_cell(self, cell: types.CellType, value: Any) -> None:
         """A variable of a closure has this value, or none (`ABSENT`)."""
@@ -174,6 +176,15 @@ class Guard:
         found = function.__annotations__
         self._pointer(function, self._places.annotations, found)
         return self.add_name(found, name, found.get(name, ABSENT))
+
+    def add_slot(self, owner: Any, value: object) -> bool:
+        """A slot of an object still has this value, which is in no other of its slots."""
+        offsets = range(_HEADER, type(owner).__basicsize__, 8)
+        found = [each for each in offsets if _word(id(owner) + each) == id(value)]
+        if len(found) != 1:
+            return False
+        self._pointer(owner, found[0], value)
+        return True
 
     def add_list(self, value: list[Any], items: tuple[Any, ...]) -> bool:
         """A list holds these very items."""

@@ -7,30 +7,44 @@ not.  Each value is recorded when it is first read, and stays the same for the w
 from __future__ import annotations
 
 import abc
-import gc
 import os
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from functools import cache, partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from ferrule.language.dependencies.guards import ABSENT, Guard, new_guard
+from ferrule.language.dependencies.lookups import (
+    ABSENT,
+    HEAP_TYPE,
+    MISSING,
+    is_changeable,
+    is_sealed,
+    member,
+    namespace_of,
+    watch_attribute,
+    watch_member,
+)
 from ferrule.language.dependencies.snapshots import may_change, snapshot
 from ferrule.specs.deferred import dataclass
 
-MISSING: Final = object()
+if TYPE_CHECKING:
+    from ferrule.language.dependencies.guards import Guard
+
 _RENEWED: Final = 16
 """After this number of comparisons without a valid guard, making a new guard pays off."""
+_MOST_CALLED: Final = 2048
+"""The functions that are followed from a call of ordinary Python.  Where it may run more, nothing
+tells whether all is as it was."""
 _LIBRARIES: Final = frozenset({"ferrule", "numpy", "torch", "tvm_ffi"})
 _TOOLS: Final = frozenset({"_pytest", "pytest", "pluggy", "hypothesis", "IPython", "ipykernel"})
 """Modules that run other programs, and change on their own."""
+_NOT_FOLLOWED: Final = _LIBRARIES | _TOOLS
 _OURS: Final = frozenset({"ferrule", "tvm_ffi"})
 """Modules whose objects never change; objects of other libraries may contain the user's."""
 _NO_NAME: Final = "\0"
 """A name that nothing has: while it is missing from a dict, no key was added."""
-_HEAP_TYPE: Final = 1 << 9  # of a class made by a class statement
 _STANDARD: Final = os.path.dirname(os.__file__)
 
 
@@ -39,17 +53,20 @@ def _untold(guard: Guard, value: Any) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
 class _Note:
     """A value that was read, and how to read it again; `held`: its contents, if they can change.
 
-    `watch` adds the condition that reading returns a value to a guard, if possible.
+    `watch` adds the condition that reading returns a value to a guard, if possible.  No dataclass,
+    whose methods would be made in each process, as each compilation has notes.
     """
 
-    read: Callable[[], Any]
-    value: Any
-    held: Any
-    watch: Callable[[Guard, Any], bool] = _untold
+    __slots__ = ("held", "read", "value", "watch")
+
+    def __init__(
+        self, read: Callable[[], Any], value: Any, watch: Callable[[Guard, Any], bool] = _untold
+    ) -> None:
+        self.read, self.value, self.watch = read, value, watch
+        self.held = snapshot(value) if may_change(value) else MISSING
 
     def holds(self, strict: bool = False) -> bool:
         """Whether reading it again returns a value that compiles to the same code.
@@ -113,58 +130,6 @@ def _watch_inside(guard: Guard, value: Any, depth: int = 0) -> bool:
     return told and all(_watch_inside(guard, each, depth + 1) for each in items)
 
 
-def _watch_attribute(owner: Any, name: str, guard: Guard, value: Any) -> bool:
-    """Add the condition that an attribute has this value to a guard, if possible."""
-    if type(owner) is types.FunctionType and name in ("__defaults__", "__kwdefaults__"):
-        if name == "__kwdefaults__":
-            guard.add_keyword_defaults(owner, value)
-        return True  # the guard includes the code and the defaults of all functions
-    if type(owner) not in (types.ModuleType, type) or hasattr(type(owner), name):
-        return False
-    guard.add_class(owner)
-    if type(owner) is types.ModuleType:
-        found = vars(owner).get(name, MISSING)
-        return found is value and found is not MISSING and guard.add_name(vars(owner), name, found)
-    return _watch_class(guard, owner, name, value)
-
-
-def _watch_class(guard: Guard, owner: type, name: str, value: Any) -> bool:
-    for base in owner.__mro__:
-        (namespace,) = gc.get_referents(vars(base))  # the dict behind the read-only view
-        found = namespace.get(name, ABSENT)
-        if not guard.add_name(namespace, name, found):
-            return False
-        if found is not ABSENT:
-            plain = found.__func__ if type(found) is staticmethod else found
-            return plain is value and _is_plain(plain)
-    return False
-
-
-def _member(cls: type, name: str) -> Any:
-    """The definition of a name in a class or the first of its bases, as written there."""
-    return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), MISSING)
-
-
-def _watch_member(cls: type, name: str, guard: Guard, value: Any) -> bool:
-    """Add the condition that a class or the first of its bases defines this name so to a guard."""
-    guard.add_class(cls)
-    for base in cls.__mro__:
-        (namespace,) = gc.get_referents(vars(base))  # the dict behind the read-only view
-        found = namespace.get(name, ABSENT)
-        if not guard.add_name(namespace, name, found):
-            return False
-        if found is not ABSENT:
-            return found is value
-    return value is MISSING
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether a class returns this attribute unchanged, and always will."""
-    kind = type(value)
-    of_python = not kind.__flags__ & _HEAP_TYPE
-    return kind is types.FunctionType or (of_python and not hasattr(kind, "__get__"))
-
-
 class Outer(Mapping[str, Any]):
     """The outer names of a function; it records the ones that are read.
 
@@ -206,7 +171,7 @@ class Outer(Mapping[str, Any]):
         value = self._read(name)
         self.names[name] = value
         if name in self._cells or may_change(value):
-            self.noted[name] = _noted(lambda: self._read(name), value, partial(self._watch, name))
+            self.noted[name] = _Note(lambda: self._read(name), value, partial(self._watch, name))
         return value
 
     def _watch(self, name: str, guard: Guard, value: Any) -> bool:
@@ -245,12 +210,6 @@ def _own_names(code: types.CodeType) -> frozenset[str]:
     return own - frozenset(code.co_names) if sys.version_info >= (3, 12) else own
 
 
-def _noted(
-    read: Callable[[], Any], value: Any, watch: Callable[[Guard, Any], bool] = _untold
-) -> _Note:
-    return _Note(read, value, snapshot(value) if may_change(value) else MISSING, watch)
-
-
 @dataclass(slots=True)
 class Witness:
     """The records of one compilation.
@@ -260,6 +219,7 @@ class Witness:
 
     _globals: list[tuple[dict[str, Any], str, Any]] = field(default_factory=list)
     _functions: dict[int, tuple[types.FunctionType, object, object]] = field(default_factory=dict)
+    _followed: dict[int, types.FunctionType] = field(default_factory=dict)
     _notes: dict[object, _Note | _Fact] = field(default_factory=dict)
     _kept: list[object] = field(default_factory=list)
     same: Callable[[], bool] = bool
@@ -288,6 +248,8 @@ class Witness:
 
     def _make_guard(self) -> None:
         """Make a guard for everything that memory words can decide."""
+        from ferrule.language.dependencies.guards import new_guard
+
         guard = new_guard()
         if guard is None:
             return
@@ -339,14 +301,60 @@ class Witness:
         """Record an attribute; one that returns a new object each time, such as a property, is
         ignored."""
         key = (id(owner), name)
-        if key in self._notes or is_library(owner):
+        if key in self._notes or (is_library(owner) and self._is_of_library(owner, name)):
             return
-        note = _noted(
-            lambda: getattr(owner, name, MISSING), value, partial(_watch_attribute, owner, name)
+        note = _Note(
+            lambda: getattr(owner, name, MISSING), value, partial(watch_attribute, owner, name)
         )
         if note.holds():
             self._notes[key] = note
             self._kept.append(owner)
+
+    def _is_of_library(self, owner: Any, name: str) -> bool:
+        """Record what a library's module or class has under a name, where a program can set it;
+        whether an attribute of this owner depends on nothing else."""
+        if isinstance(owner, types.ModuleType):
+            self.add_dict_item(vars(owner), name)
+            return True
+        if isinstance(owner, types.FunctionType):
+            return False
+        for cls in (owner, type(owner)) if isinstance(owner, type) else (type(owner),):
+            self._note_member(cls, name, member(cls, name))
+        if isinstance(owner, type):
+            return True
+        return is_sealed(owner, name)
+
+    def add_libraries(self, owners: list[Any], names: frozenset[str]) -> None:
+        """Record what the dicts of libraries' modules, classes and objects have under these
+        names."""
+        bare = [owner for owner in owners if not vars(owner)]
+        objects = [each for each in owners if not isinstance(each, type | types.ModuleType)]
+        known: list[tuple[dict[str, Any], dict[str, Any], frozenset[str]]] = []
+        for owner in owners:
+            here = namespace_of(owner) if isinstance(owner, type) else vars(owner)
+            if here:
+                found = {name: here[name] for name in sorted(here.keys() & names)}
+                known.append((here, found, names.difference(found)))
+
+        def watch(guard: Guard) -> bool:
+            for here, found, lacking in known:
+                pairs = [*found.items(), *((_NO_NAME, ABSENT) for _ in sorted(lacking)[:1])]
+                if not all(guard.add_name(here, name, value) for name, value in pairs):
+                    return False
+            return all(guard.add_name(vars(owner), _NO_NAME, ABSENT) for owner in bare)
+
+        def read() -> object:
+            return any(map(vars, bare)) or [
+                *map(id, map(vars, objects)),
+                *[here.keys().isdisjoint(lacking) for here, _, lacking in known],
+                *[id(here.get(name)) for here, found, _ in known for name in found],
+            ]
+
+        self.add_fact("libraries", owners, read, watch)
+        self._kept.append(known)
+        for value in (each for _, found, _ in known for each in found.values()):
+            if may_change(value):
+                self.add_fact("content", value, partial(snapshot, value))
 
     def add_fact(
         self,
@@ -372,8 +380,7 @@ class Witness:
 
         def watch(guard: Guard) -> bool:
             guard.add_class(cls)
-            (namespace,) = gc.get_referents(vars(cls))  # the dict behind the read-only view
-            return guard.add_name(namespace, _NO_NAME, ABSENT) and is_guarded
+            return guard.add_name(namespace_of(cls), _NO_NAME, ABSENT) and is_guarded
 
         self.add_fact("class", cls, lambda: (cls.__name__, cls.__mro__, tuple(vars(cls))), watch)
 
@@ -421,26 +428,30 @@ class Witness:
             return namespace.get(name, MISSING)
 
         if (id(namespace), name) not in self._notes:
-            self._notes[id(namespace), name] = _noted(read, value, watch)
+            self._notes[id(namespace), name] = _Note(read, value, watch)
             self._kept.append(namespace)
 
     def add_special(self, value: Any, *names: str) -> None:
         """Record methods that Python looks up in the class of an object, and everything that they
         can read."""
-        if not type(value).__flags__ & _HEAP_TYPE or is_library(type(value)):
+        if not type(value).__flags__ & HEAP_TYPE or is_library(type(value)):
             return
         for name in names:
             self.add_called(self.add_member(type(value), name))
 
     def add_member(self, cls: type, name: str) -> Any:
         """Record the definition of a name in a class or its bases, or its absence; returns it."""
-        found = _member(cls, name)
-        key = (id(cls), name, "member")
-        if key not in self._notes and not is_library(cls):
-            watch = partial(_watch_member, cls, name)
-            self._notes[key] = _noted(lambda: _member(cls, name), found, watch)
-            self._kept.append(cls)
+        found = member(cls, name)
+        if not is_library(cls):
+            self._note_member(cls, name, found)
         return found
+
+    def _note_member(self, cls: type, name: str, found: Any) -> None:
+        key = (id(cls), name, "member")
+        if key not in self._notes and is_changeable(cls):
+            watch = partial(watch_member, cls, name)
+            self._notes[key] = _Note(lambda: member(cls, name), found, watch)
+            self._kept.append(cls)
 
     def add_returns(self, function: Any, read: Callable[[], Any], value: Any) -> None:
         """Record the annotation of a function's result, which may be a string to be evaluated."""
@@ -450,33 +461,48 @@ class Witness:
             plain = not isinstance(text, str) or text == "None"  # other strings contain other names
             return plain and guard.add_annotation(function, "return")
 
-        self._notes.setdefault("returns", _noted(read, value, watch))
+        self._notes.setdefault("returns", _Note(read, value, watch))
 
     def add_called(self, function: Any) -> None:
         """Record everything that a Python function and its callees, as far as names show them, can
         read."""
         plain = getattr(function, "__func__", function)
         todo = [plain] if isinstance(plain, types.FunctionType) else []
-        done: set[int] = set()
         while todo:
             each = todo.pop()
-            if id(each) in done or is_library(each):
+            if id(each) in self._followed or is_library(each):
                 continue
-            done.add(id(each))
+            if len(self._followed) == _MOST_CALLED:
+                self.add_fact("called", Witness, object)  # which is another one each time
+                return
+            self._followed[id(each)] = each
             self.add_function(each)
             todo += self._called_by(each)
 
     def _called_by(self, function: types.FunctionType) -> list[types.FunctionType]:
-        outer, names = Outer(function), set(_names(function.__code__))
-        found = [outer[name] for name in sorted(names) if name in outer]
-        for module in found:
-            if isinstance(module, types.ModuleType) and not is_library(module):
-                known = [name for name in sorted(names) if hasattr(module, name)]
-                for name in known:
-                    self.add_attribute(module, name, getattr(module, name))
-                found += [getattr(module, name) for name in known]
+        outer, names = Outer(function), sorted(set(_names(function.__code__)))
+        found = [outer[name] for name in names if name in outer]
+        seen: set[int] = set()
+        for module in found:  # the list grows in the loop; modules name each other
+            if isinstance(module, types.ModuleType) and id(module) not in seen:
+                seen.add(id(module))
+                found += self._inside_module(module, names)
         self.add_names(outer)
         return [each for each in found if isinstance(each, types.FunctionType)]
+
+    def _inside_module(self, module: types.ModuleType, names: list[str]) -> list[Any]:
+        """Record the attributes with these names that a module has; those that may lead on."""
+        if is_library(module):
+            here = vars(module)
+            known = [name for name in names if name in here]
+            for name in known:
+                self.add_dict_item(here, name)
+            return [here[name] for name in known if isinstance(here[name], types.ModuleType)]
+        known = [name for name in names if hasattr(module, name)]
+        values = [getattr(module, name) for name in known]
+        for name, value in zip(known, values, strict=True):
+            self.add_attribute(module, name, value)
+        return values
 
 
 def _alike(now: Any, value: Any) -> bool:
@@ -500,7 +526,7 @@ def is_library(owner: Any) -> bool:
     root = name.partition(".")[0]
     if not isinstance(owner, (types.ModuleType, types.FunctionType, type)):
         return root in _OURS
-    return root in _LIBRARIES | _TOOLS or (root in sys.stdlib_module_names and _is_standard(root))
+    return root in _NOT_FOLLOWED or (root in sys.stdlib_module_names and _is_standard(root))
 
 
 @cache

@@ -376,6 +376,7 @@ class Lowering:
                     self.state.region.read(names, name, value)
                 return value
         if hasattr(builtins, name):
+            self.state.witness.add_dict_item(vars(builtins), name)
             return getattr(builtins, name)
         known = [*filter(str.isidentifier, self.frame.names), *self.frame.source.outer]
         near = difflib.get_close_matches(name, {*known} - {self.frame.source.name}, n=1)
