@@ -11,7 +11,6 @@ object of a library that a text may reach, the attributes that a text names are 
 from __future__ import annotations
 
 import builtins
-import dataclasses
 import enum
 import functools
 import sys
@@ -26,7 +25,6 @@ from ferrule.compiler.cache.encoding import named
 from ferrule.language.dependencies.lookups import HEAP_TYPE, is_changeable, is_sealed
 from ferrule.language.dependencies.witness import Witness, is_library
 from ferrule.language.marks import Marked
-from ferrule.specs.deferred import dataclass
 
 _BUILTINS: Final = (
     "ArithmeticError AssertionError AttributeError BufferError Ellipsis EOFError Exception "
@@ -200,15 +198,15 @@ _LAZY: Final = "ferrule"
 """The module that has names of its own only from their first use on."""
 
 
-@dataclass(slots=True)
 class _Space:
-    """Where attributes can be set, and which of them are told."""
+    """Where attributes can be set, which of them are told, and the number of names that it was
+    asked for, which only grow in a walk.  No dataclass, whose methods each process would make."""
 
-    label: str
-    owner: Any
-    told: set[str] = dataclasses.field(default_factory=set)
-    asked: int = 0
-    """The number of names that it was asked for, which only grow in a walk."""
+    __slots__ = ("asked", "label", "owner", "told")
+
+    def __init__(self, label: str, owner: Any) -> None:
+        self.label, self.owner, self.asked = label, owner, 0
+        self.told: set[str] = set()
 
 
 class Additions:
