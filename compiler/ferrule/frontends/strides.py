@@ -8,13 +8,10 @@ tensor a call's stride may be any, so each stride that is read is one of the ten
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from ferrule.compiler.conventions.base import Call
-from ferrule.compiler.conventions.protocol import PlainStep
-from ferrule.compiler.conventions.sequences import Sequence
 from ferrule.specs import Signature, Tensor
 from ferrule.specs.copies import changed, with_tensors
 from ferrule.specs.deferred import dataclass
@@ -79,25 +76,6 @@ def watched(tensor: Tensor, read: Callable[[int], None]) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class ExactStrides(PlainStep):
-    """A step without code: it says which strides of the parameters are numbers of the call."""
-
-    axes: tuple[tuple[str, tuple[int, ...]], ...]
-    when: None = None
-
-    @classmethod
-    def of(cls, read: Collection[Read]) -> ExactStrides:
-        """Those of these tensors."""
-        names = sorted({name for name, _ in read})
-        return cls(tuple((each, _axes(read, each)) for each in names))
-
-    def emit(self, call: Call) -> None:
-        """See `CallingConvention`."""
-        for name, axes in self.axes:
-            call.exact[name] = tuple(sorted({*call.exact.get(name, ()), *axes}))
-
-
-@dataclass(frozen=True, slots=True)
 class Asked:
     """A signature for functions that compute sizes of a launch from it, and the strides that these
     have read.
@@ -120,12 +98,13 @@ class Asked:
 
     def held(self, step: CallingConvention) -> CallingConvention:
         """The step, for calls that have the strides that were read."""
-        return Sequence([ExactStrides.of(self.read), step]) if self.read else step
+        if not self.read:
+            return step
+        from ferrule.compiler.conventions.sequences import Sequence  # which imports LLVM
+        from ferrule.frontends.exactstrides import ExactStrides
+
+        return Sequence([ExactStrides.of(self.read), step])
 
 
 def _watched(read: set[Read], name: str, tensor: Tensor) -> Tensor:
     return watched(tensor, lambda axis: read.add((name, axis)))
-
-
-def _axes(read: Collection[Read], name: str) -> tuple[int, ...]:
-    return tuple(sorted(axis for of, axis in read if of == name))

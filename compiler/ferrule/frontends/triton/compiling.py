@@ -15,9 +15,9 @@ from ferrule.compiler.cuda.archs import NO_GPU, choose
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.options import Options, default_environment
 from ferrule.frontends.captured import compiled_in
+from ferrule.frontends.exactstrides import ExactStrides
 from ferrule.frontends.given import location_of, requiring
 from ferrule.frontends.reading import remarks_on
-from ferrule.frontends.strides import ExactStrides
 from ferrule.frontends.triton.arguments import (
     Arguments,
     DescriptorArgument,

@@ -14,8 +14,8 @@ from ferrule.compiler.building import build
 from ferrule.compiler.conventions import Require
 from ferrule.compiler.conventions import Sequence as Steps
 from ferrule.compiler.errors import CompileError, Diagnostic
+from ferrule.frontends.exactstrides import ExactStrides
 from ferrule.frontends.given import requiring
-from ferrule.frontends.strides import ExactStrides
 from ferrule.frontends.triton.arguments import (
     Argument,
     Arguments,
