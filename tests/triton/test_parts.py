@@ -137,3 +137,25 @@ def test_temporaries_have_parts(gpu: FakeCuda, hosts: ModuleType) -> None:
 def test_what_follows_from_no_size_is_refused(hosts: ModuleType) -> None:
     with pytest.raises(CompileError, match=r"x is a part of x that begins at element 12, which"):
         compiled(hosts, lambda x: (x.as_strided((3,), (1,), 12), x), RECORDED)
+
+
+def test_a_copy_of_a_view_by_a_number_is_followed(gpu: FakeCuda, hosts: ModuleType) -> None:
+    import torch
+
+    def host(x: Any, heads: int) -> None:
+        y = x.view(x.shape[0], x.shape[1], heads, -1).transpose(1, 2)
+        y.contiguous()  # which says what y's strides are compared with
+        hosts.scaled[(x.shape[0] * heads,)](x, x, x, x, y.stride(0), y.stride(1), 0.5, BLOCK=128)
+
+    recordings = []
+    for shape, heads in (((2, 3, 6), 2), ((5, 7, 36), 3), ((4, 6, 60), 5)):
+        with frontend.recording() as launches:
+            launches.call(host, torch.zeros(shape), heads)
+        recordings.append(launches)
+    function = recordings[0].compile(*recordings[1:], target="sm_90a", specialize=[{}])
+    gpu.clear()
+    function(forged(np.zeros((5, 7, 36), np.float32)), 3)
+    (launch,) = gpu.launches()
+    assert launch.grid == (15, 1, 1)
+    strides = [int.from_bytes(each, "little") for each in launch.parameters[4:6]]
+    assert strides == [7 * 36, 12]

@@ -294,7 +294,7 @@ class Following:
         if left is None or right is None or number is None:
             sizes = self._open(each.left, each.right, size)
             return [] if self.alone else self._points(at, sizes)
-        if any(by for dim in known if dim is not None for by in _divisors(dim)):
+        if any(True for dim in (left, right, number) for _ in _divisors(dim)):
             return self._points(at, self._open(each.left, each.right, size))
         if not each.outcome:
             return [*_unless_plain("ne", number, 1), *_unless_plain("ne", left, right)]
