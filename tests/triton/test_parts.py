@@ -159,3 +159,73 @@ def test_a_copy_of_a_view_by_a_number_is_followed(gpu: FakeCuda, hosts: ModuleTy
     assert launch.grid == (15, 1, 1)
     strides = [int.from_bytes(each, "little") for each in launch.parameters[4:6]]
     assert strides == [7 * 36, 12]
+
+
+EDGES: dict[str, Callable[[Any, int], Any]] = {
+    "nothing at the beginning": lambda x, m: x[: m % 4],
+    "nothing at the end": lambda x, m: x[m // 4 * 4 :],
+    "a rest": lambda x, m: x[m - m % 4 :],
+    "nothing inside": lambda x, m: x[m // 2 : m // 2 + m % 4],
+    "from both ends": lambda x, m: x[m // 2 : -(m // 2)],
+    "one of them": lambda x, m: x[m % 4][None],
+    "selected": lambda x, m: x.select(0, m % 4)[None],
+    "with a new dim": lambda x, m: x[None, m % 4 :][0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", [{}, {"general": True}], ids=["recorded", "general"])
+@pytest.mark.parametrize("name", EDGES)
+def test_what_was_0_in_all_recordings_may_be_more(
+    gpu: FakeCuda, hosts: ModuleType, name: str, how: dict[str, bool]
+) -> None:
+    import torch
+
+    def host(x: Any) -> None:
+        part = EDGES[name](x, x.shape[0])
+        # Of 1 Triton makes a constant.
+        hosts.scaled[(3,)](part, x, x, x, part.shape[0] + 5, 9, 0.5, BLOCK=128)
+
+    recordings = []
+    for size in (8, 12, 20):
+        with frontend.recording() as launches:
+            launches.call(host, torch.zeros(size))
+        recordings.append(launches)
+    function = recordings[0].compile(*recordings[1:], target="sm_90a", specialize=[{}], **how)
+    for size in (8, 12, 20, 9, 10, 11, 13, 15, 19):
+        memory, part = np.zeros(99, np.float32), EDGES[name](torch.zeros(size), size)
+        gpu.clear()
+        try:
+            function(forged(memory[:size]))
+        except ValueError:
+            assert size not in (8, 12, 20)
+            continue
+        (launch,) = gpu.launches()
+        first, count = (int.from_bytes(launch.parameters[at], "little") for at in (0, 4))
+        at = (first - memory.ctypes.data) // 4
+        assert (at, count - 5) == (part.storage_offset(), part.shape[0]), size
+
+
+def test_a_size_of_a_view_that_was_1_in_all_recordings(gpu: FakeCuda, hosts: ModuleType) -> None:
+    import torch
+
+    def host(x: Any, k: int) -> None:
+        y = x.view(x.numel() - k, -1)
+        hosts.scaled[(3,)](y, y, y, y, y.shape[1], y.stride(0), 0.5, BLOCK=128)
+
+    recordings = []
+    for shape, k in (((1, 6), 5), ((5, 2), 9)):
+        with frontend.recording() as launches:
+            launches.call(host, torch.zeros(shape), k)
+        recordings.append(launches)
+    function = recordings[0].compile(*recordings[1:], **HOW)
+    for shape, k in (((1, 6), 5), ((5, 2), 9), ((7, 2), 7), ((4, 2), 4)):
+        gpu.clear()
+        try:
+            function(forged(np.zeros(shape, np.float32)), k)
+        except ValueError:
+            assert shape not in ((1, 6), (5, 2))
+            continue
+        (launch,) = gpu.launches()
+        wanted = torch.zeros(shape).view(shape[0] * shape[1] - k, -1).shape[1]
+        found = [int.from_bytes(each, "little") for each in launch.parameters[4:6]]
+        assert found == [wanted, wanted]

@@ -262,7 +262,8 @@ def _left(sizes: list[Any], said: Sequence[Any]) -> Any:
             by = by * number
         else:
             sizes.pop(factor)
-    return product(sizes) if plain(by) == 1 else product(sizes) // by
+    is_one = not isinstance(by, Number) and by == 1  # a number that is 1 here need not be it there
+    return product(sizes) if is_one else product(sizes) // by
 
 
 def product(sizes: Sequence[Any]) -> Any:
@@ -379,9 +380,9 @@ def _indexed(form: Form, given: Sequence[Any]) -> Form | None:
     strides: list[Any] = []
     at, offset = 0, form.offset
     for each in [*listed_, *([] if Ellipsis in listed_ else [Ellipsis])]:
-        if each is None:
+        if each is None:  # as `unsqueeze` does it
             shape.append(1)
-            strides.append(None)
+            strides.append(form.shape[at] * form.strides[at] if at < len(form.shape) else 1)
         elif each is Ellipsis:
             shape += form.shape[at : at + left]
             strides += form.strides[at : at + left]
@@ -413,7 +414,8 @@ def _length(size: Any, part: slice) -> Any:
     stop = size if last is None or plain(last) > plain(size) else last
     if plain(start) > plain(size):
         return 0
-    return stop - start if plain(stop) > plain(start) else 0
+    # Also where they are equal: what is compared is that it does not begin behind its end.
+    return stop - start if plain(stop) >= plain(start) else 0
 
 
 def _start(size: Any, part: slice) -> Any:

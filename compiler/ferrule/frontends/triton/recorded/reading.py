@@ -128,10 +128,10 @@ class Reading:
             self.whole.setdefault(_storage(tensor), known)
 
     def _pins(self, tensor: Any) -> Iterator[Decision]:
-        """A tensor has the recorded sizes and strides."""
+        """A tensor has the recorded sizes and strides, and begins where it did."""
         form = self.form(tensor)
         yield from form.path
-        for each in (*form.shape, *form.strides):
+        for each in (*form.shape, *form.strides, form.offset):
             if isinstance(each, Number):
                 yield "eq", each, plain(each), True, None
 
@@ -154,8 +154,9 @@ class Reading:
         )
 
     def _is_argument(self, tensor: Any, form: Form) -> bool:
-        """Whether the body made it with plain sizes, as one makes an argument."""
-        is_plain = not any(isinstance(each, Number) for each in form.shape)
+        """Whether the body made it of plain numbers, as one makes an argument."""
+        numbers = (*form.shape, *form.strides, form.offset)
+        is_plain = not any(isinstance(each, Number) for each in numbers)
         return is_plain and _storage(tensor) in self.body
 
     def _number(self, tensor: Any) -> int:

@@ -255,10 +255,11 @@ class Together:
         for at, (launch, value) in enumerate(zip(self.launches, values, strict=True)):
             ask = partial(_offset_of, launch.reading, launch.given[name])
             offset, compared = launch.reading.log.again(ask)
-            if offset is None or plain(offset) != value:
-                return None if any(values) else 0  # of the recorded sizes it is at the beginning
+            if (offset is None and any(values)) or plain(offset or 0) != value:
+                return None
             self.following.compared[at] += [replace(each, where=what) for each in compared]
-            trees.append(trees_of({0: offset}).get(0, value))
+            # Of the recorded sizes, which were just compared, it is at the beginning.
+            trees.append(value if offset is None else trees_of({0: offset}).get(0, value))
         return self.followed(trees, values, what)
 
     def is_given(self, name: str) -> bool:
@@ -297,7 +298,7 @@ class Together:
 
 def _offset_of(reading: Reading, tensor: Any) -> Any:
     offset = reading.form(tensor).offset
-    if isinstance(offset, Number):  # it is made of strides, which are compared
+    if offset is None or isinstance(offset, Number):  # made of strides, which are compared
         reading.sizes(tensor, "stride", tensor.stride())
     return offset
 
