@@ -409,8 +409,7 @@ def _is_part(each: Any) -> bool:
 
 def _length(size: Any, part: slice) -> Any:
     """The size of a part; whether the tensor ends before it does, is compared by who asks."""
-    first, last = (_end(size, each) for each in (part.start, part.stop))
-    start = 0 if first is None else first
+    start, last = _begin(size, part), _end(size, part.stop)
     stop = size if last is None or plain(last) > plain(size) else last
     if plain(start) > plain(size):
         return 0
@@ -420,9 +419,13 @@ def _length(size: Any, part: slice) -> Any:
 
 def _start(size: Any, part: slice) -> Any:
     """Where a part begins, at the end at most."""
-    first = _end(size, part.start)
-    start = 0 if first is None else first
+    start = _begin(size, part)
     return size if plain(start) > plain(size) else start
+
+
+def _begin(size: Any, part: slice) -> Any:
+    first = _end(size, part.start)
+    return 0 if first is None else first
 
 
 def _end(size: Any, end: Any) -> Any:
@@ -466,7 +469,9 @@ _WRITERS: Final[dict[str, Callable[[Form, Sequence[Any]], Form | None]]] = {
 """Views and copies, with the form of each."""
 _AS: Final = {"view_as": "view", "reshape_as": "reshape", "expand_as": "expand"}
 """Functions that take the sizes of another tensor."""
-NUMBERS_KNOWN: Final = _FACTORIES | _KEEP | {*_WRITERS, *_AS, "size", "stride"}
+PARTED: Final = frozenset({"chunk", "split", "split_with_sizes", "unbind"})
+"""Functions that cut a tensor into parts along a dim."""
+NUMBERS_KNOWN: Final = _FACTORIES | _KEEP | PARTED | {*_WRITERS, *_AS, "size", "stride"}
 """Functions that are known to make nothing else of numbers that they get."""
 KNOWN: Final = _FACTORIES | {*_WRITERS, *_AS}
 """Functions whose results have the sizes that are said, whatever these are."""

@@ -17,6 +17,7 @@ from typing import Any, Final
 from ferrule.frontends.triton.recorded.forms import (
     KNOWN,
     NUMBERS_KNOWN,
+    PARTED,
     Form,
     fits,
     form_of_elements,
@@ -28,7 +29,7 @@ from ferrule.frontends.triton.recorded.forms import (
     unknown,
 )
 from ferrule.frontends.triton.recorded.numbers.base import Number, plain
-from ferrule.frontends.triton.recorded.numbers.parted import PARTED, forms_of_parts
+from ferrule.frontends.triton.recorded.numbers.parted import forms_of_parts
 from ferrule.frontends.triton.recorded.numbers.viewed import same
 from ferrule.frontends.triton.recorded.reading import Reading, tensors_in
 from ferrule.frontends.triton.recorded.tensors import is_torch
@@ -99,9 +100,7 @@ def shaped(reading: Reading, name: str, args: Sequence[Any], kwargs: Any, result
     args, kwargs = placed(name, args, kwargs)
     given = list(tensors_in([*args, *kwargs.values()]))
     made = list(tensors_in(result))
-    if (
-        name not in NUMBERS_KNOWN and name not in PARTED
-    ):  # as a custom operator, whose host function gets plain numbers
+    if name not in NUMBERS_KNOWN:  # as a custom operator, whose host function gets plain numbers
         for number in numbers_in([*args, *kwargs.values()]):
             number.take()
     if given and isinstance(result, bool | int) and name not in _OF_DTYPE:

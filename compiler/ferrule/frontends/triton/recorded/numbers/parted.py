@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from ferrule.frontends.triton.recorded.forms import Form, moved, selected
 from ferrule.frontends.triton.recorded.numbers.base import plain
-
-PARTED: Final = ("chunk", "split", "split_with_sizes", "unbind")
-"""Functions that cut a tensor."""
 
 
 def forms_of_parts(name: str, form: Form, given: Sequence[Any], count: int) -> list[Form] | None:
