@@ -491,7 +491,7 @@ class Witness:
         return [each for each in found if isinstance(each, types.FunctionType)]
 
     def _inside_module(self, module: types.ModuleType, names: list[str]) -> list[Any]:
-        """Record the attributes with these names that a module has; those that may lead on."""
+        """Record a module's attributes with these names, and return those to look into next."""
         if is_library(module):
             here = vars(module)
             known = [name for name in names if name in here]
