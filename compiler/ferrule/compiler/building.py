@@ -23,7 +23,7 @@ from ferrule.compiler.build_checks import check_options, check_request, checked_
 from ferrule.compiler.cache.encoding import Encoder
 from ferrule.compiler.cache.keys import Key, Uncacheable, key_of
 from ferrule.compiler.cache.through import Wanted, through
-from ferrule.compiler.cache.toolchain import parts_of
+from ferrule.compiler.cache.toolchain import of_images, parts_of
 from ferrule.compiler.conventions.arguments import TYPES
 from ferrule.compiler.conventions.base import Call
 from ferrule.compiler.conventions.objects import held, place_of
@@ -132,7 +132,9 @@ def build(
         return origin
 
     name = getattr(signature, "name", "build")
-    return through(Wanted(name, lambda: _key(name, given, sources, chosen), make, chosen.cache))
+    return through(
+        Wanted(name, lambda: _key(name, convention, given, sources, chosen), make, chosen.cache)
+    )
 
 
 def build_later(
@@ -151,7 +153,8 @@ def build_later(
 
     def key() -> Key:
         parts = {"what decides it": Encoder().items("", told())}
-        return key_of(f"build of {name}", {**parts, **parts_of(chosen)})
+        # Whether there are kernels is known only when it is made: mostly there are.
+        return key_of(f"build of {name}", {**parts, **of_images(), **parts_of(chosen)})
 
     def made() -> CompiledOrigin:
         return compiled(options=chosen, **make())
@@ -160,12 +163,19 @@ def build_later(
 
 
 def _key(
-    name: str, given: Sequence[object], sources: Mapping[str, Function], options: Options
+    name: str,
+    convention: CallingConvention,
+    given: Sequence[object],
+    sources: Mapping[str, Function],
+    options: Options,
 ) -> Key:
     """The key of a function that is built of these arguments.  Raises Uncacheable."""
     if sources:
         raise Uncacheable("its code calls functions of this process")
     parts = {"the arguments of build": Encoder().items("", given)}
+    # What is no convention is refused later.
+    if hasattr(convention, "codes") and convention.codes():
+        parts |= of_images()
     return key_of(f"build of {name}", {**parts, **parts_of(options)})
 
 

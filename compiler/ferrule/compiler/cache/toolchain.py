@@ -71,6 +71,12 @@ def parts_of(options: Options) -> Mapping[str, bytes]:
     return parts
 
 
+def of_images() -> Mapping[str, bytes]:
+    """The part for code that has kernels as images: a process that emulates a GPU embeds their PTX,
+    every other one their cubins."""
+    return {"whether the GPU is emulated": repr(emulated_arch() is not None).encode()}
+
+
 def _assembler(options: Options) -> tuple[object, ...]:
     """What makes cubins, if any are made."""
     if not options.cubin:
