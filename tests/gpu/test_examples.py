@@ -96,8 +96,9 @@ def test_results_have_the_same_bits_as_on_the_cpu() -> None:
         b[:] = fe.math.exp(a[:] * 0.5 + 1.0) / 3.0
 
     n = fe.sym_int()
-    on_gpu = compiled(curve, matrix(n), matrix(n))
-    on_cpu = fe.compile(curve, matrix(n), matrix(n), options="--target cpu")
+    options = "--fmad=false --target "  # a GPU contracts by default
+    on_gpu = fe.compile(curve, matrix(n), matrix(n), options=f"{options}cuda")
+    on_cpu = fe.compile(curve, matrix(n), matrix(n), options=f"{options}cpu")
     a = floats(100_000)
     b, c = np.empty_like(a), fe.cuda.empty(a.shape)
     on_cpu(a, b)

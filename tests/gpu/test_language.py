@@ -19,6 +19,8 @@ from gpu_runs import PROGRAMS, done
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_mean_the_same_on_a_gpu(name: str) -> None:
     found = done([name], "run")
+    if not found["functions"] and found["too_new"]:
+        pytest.skip("its instructions are those of newer GPUs")
     assert found["functions"] and found["calls"]
 
 
