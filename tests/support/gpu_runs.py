@@ -56,8 +56,8 @@ PROGRAMS: Final = list(programs())
 def done(
     names: Sequence[str], how: str, *, gpu: str = "", torch: bool = True, only: str = ""
 ) -> dict[str, int]:
-    """Runs the tests of files; gives how many functions were compiled for a GPU, and called, and how
-    many were not, because the GPU is too old for them.
+    """Runs the tests of files; gives how many functions were compiled for a GPU, and called, and
+    how many were not, because the GPU is too old for them.
 
     `how` as the plugin's option; `gpu` as FERRULE_GPU has it, by default as this process has it.
     Without `torch` the tests see no PyTorch, which takes seconds to import.

@@ -515,6 +515,30 @@ def test_launches_with_attributes(cuda: Any, module: Any) -> None:
     assert "the launch attribute 99" in cuda.text(801)
 
 
+def test_new_parameters_of_a_node_leave_its_attributes(cuda: Any, module: Any) -> None:
+    function = cuda.handle("cuModuleGetFunction", module, b"nothing")
+    stream = cuda.handle("cuStreamCreate", 1)
+    cuda.cuStreamBeginCapture_v2(stream, 0)
+    attributes = attribute(4, struct.pack("<III", 4, 1, 1)), attribute(2, b"\1")
+    made, held = config((16, 1, 1), (32, 1, 1), 0, b"".join(attributes), stream.value)
+    assert cuda.result("cuLaunchKernelEx", made, function, None, None) == 0, held
+    graph, node = ctypes.c_uint64(), ctypes.c_uint64()
+    cuda.cuStreamEndCapture(stream, ctypes.byref(graph))
+    cuda.cuGraphGetNodes(graph, ctypes.byref(node), ctypes.byref(Z(1)))
+
+    def changed(blocks: int) -> int:
+        sizes = blocks, 1, 1, 64, 1, 1, 0
+        given = struct.pack("<Q7I4xQQQQ", function.value, *sizes, 0, 0, 0, 0)
+        return int(cuda.result("cuGraphKernelNodeSetParams_v2", node, given))
+
+    assert changed(6) == 1  # no multiple of the cluster
+    assert changed(132 * 64) == 720  # cooperative blocks that do not fit at once
+    assert changed(8) == 0
+    ready = cuda.handle("cuGraphInstantiateWithFlags", graph, ctypes.c_uint64(0))
+    cuda.cuGraphLaunch(ready, stream)
+    assert cuda.machine.launches[-1][1:5:3] == ((8, 1, 1), (4, 1, 1))
+
+
 def test_occupancy(cuda: Any, module: Any) -> None:
     function = cuda.handle("cuModuleGetFunction", module, b"nothing")
     name = "cuOccupancyMaxActiveBlocksPerMultiprocessor"

@@ -17,8 +17,6 @@ from ferrule.emulator.checks.init_source import (
     OFFSET_SHIFT,
     SOURCE,
 )
-from ferrule.emulator.checks.swaps import Swaps
-from ferrule.emulator.checks.used import Uses
 from ferrule.emulator.checks.watch import call, number
 from ferrule.emulator.instructions.helpers import helper
 from ferrule.emulator.native.language import functions, helper_text
@@ -27,11 +25,11 @@ from ferrule.emulator.warps import layout
 from ferrule.emulator.warps.frames import handed
 
 if TYPE_CHECKING:
+    from ferrule.emulator.checks.reads import Reads
     from ferrule.emulator.machine.memory import Memory
     from ferrule.emulator.machine.work import Work
     from ferrule.emulator.ptx.module import Instruction
     from ferrule.emulator.warps.emitter import Emitter
-    from ferrule.emulator.warps.flow import Flow
 
 # MAP_NORESERVE of Linux, as for the memory of the GPU itself.
 _NO_RESERVE: Final = 0x4000
@@ -50,11 +48,10 @@ class InitWatch:
     """Calls of the check in one kernel."""
 
     def __init__(self) -> None:
-        self._swaps: Swaps | None = None
-        self._uses: Uses | None = None
+        self._reads: Reads | None = None
 
-    def started(self, flow: Flow) -> None:
-        self._swaps, self._uses = Swaps(flow), Uses(flow)
+    def started(self, reads: Reads) -> None:
+        self._reads = reads
 
     def before(self, e: Emitter, name: str, places: Sequence[str], mask: str) -> None:
         """Memory checks come first: their words are the better ones."""
@@ -81,13 +78,13 @@ class InitWatch:
         if what == "store":
             self._call(e, "writes", size, space, place, mask)
         elif not set(e.item.modifiers) & _HANDED and not handed(e.item):
-            assert self._uses is not None
-            for offset, many in self._uses.runs(e.item):
+            assert self._reads is not None
+            for offset, many in self._reads.uses.runs(e.item):
                 self._read(e, many | offset << OFFSET_SHIFT, space, place, mask)
 
     def _read(self, e: Emitter, size: int, space: str, place: str, mask: str) -> None:
-        assert self._swaps is not None
-        around = e.item.opcode in ("ld", "atom") and self._swaps.reads_around(e.item)
+        assert self._reads is not None
+        around = e.item.opcode in ("ld", "atom") and self._reads.swaps.reads_around(e.item)
         self._call(e, "reads", size | (AROUND if around else 0), space, place, mask)
 
     def _call(self, e: Emitter, entry: str, size: int, space: str, place: str, mask: str) -> None:

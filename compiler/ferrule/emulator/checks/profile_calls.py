@@ -18,9 +18,9 @@ from ferrule.emulator.native.places import CONSTANTS as PLACES
 from ferrule.emulator.ptx.cursor import BYTES
 
 if TYPE_CHECKING:
+    from ferrule.emulator.checks.reads import Reads
     from ferrule.emulator.ptx.module import Instruction
     from ferrule.emulator.warps.emitter import Emitter
-    from ferrule.emulator.warps.flow import Flow
 
 P_WARPS, P_LANES, P_PRESENT, P_FAR, P_NEAR, P_BYTES = 0, 8, 16, 24, 56, 88
 """Of an instruction: how often a warp executed it, for how many lanes, of how many that were there;
@@ -149,7 +149,7 @@ def _profile(name: str, entry: str) -> str:
 class ProfileWatch:
     """Counts in one kernel."""
 
-    def started(self, flow: Flow) -> None:
+    def started(self, reads: Reads) -> None:
         """Nothing is needed of it."""
 
     def before(self, e: Emitter, name: str, places: Sequence[str], mask: str) -> None:

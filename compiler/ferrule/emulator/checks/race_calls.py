@@ -23,8 +23,6 @@ from ferrule.emulator.checks.cells import (
     OF_GPU,
 )
 from ferrule.emulator.checks.clocks import BULK_READS, BULK_WRITES, COPIES, PRODUCTS
-from ferrule.emulator.checks.swaps import Swaps
-from ferrule.emulator.checks.used import Uses
 from ferrule.emulator.checks.watch import call, number
 from ferrule.emulator.instructions.helpers import helper
 from ferrule.emulator.instructions.products.warpgroups import shape_of
@@ -34,8 +32,8 @@ from ferrule.emulator.ptx.cursor import BYTES
 from ferrule.emulator.ptx.module import Instruction
 
 if TYPE_CHECKING:
+    from ferrule.emulator.checks.reads import Reads
     from ferrule.emulator.warps.emitter import Emitter
-    from ferrule.emulator.warps.flow import Flow
 
 _SCOPES: Final = {
     "cta": OF_BLOCK,
@@ -77,15 +75,14 @@ class RaceWatch:
     """Calls of the race check in one kernel."""
 
     def __init__(self) -> None:
-        self._swaps: Swaps | None = None
-        self._uses: Uses | None = None
+        self._reads: Reads | None = None
         self._clusters = False
 
-    def started(self, flow: Flow) -> None:
-        self._swaps, self._uses = Swaps(flow), Uses(flow)
+    def started(self, reads: Reads) -> None:
+        self._reads = reads
         self._clusters = any(
             item.opcode == "barrier" and "cluster" in item.modifiers
-            for block in flow.blocks
+            for block in reads.flow.blocks
             for item in block.instructions
         )
 
@@ -240,8 +237,8 @@ class RaceWatch:
         if what == "store":
             how = HOW_WRITES | (HOW_VALUES if count <= 4 else 0)
         elif level(item) == cells.WEAK:
-            assert self._uses is not None
-            runs = self._uses.runs(item)
+            assert self._reads is not None
+            runs = self._reads.uses.runs(item)
         for offset, size in runs:
             self._access(e, how | offset << HOW_OFFSET_SHIFT, size, width, space, places, mask)
 
@@ -258,7 +255,7 @@ class RaceWatch:
     ) -> None:
         item = e.item
         strong = level(item) if strong is None else strong
-        if item.opcode == "ld" and self._swaps and self._swaps.begins(item):
+        if item.opcode == "ld" and self._reads and self._reads.swaps.begins(item):
             strong = OF_GPU
         how |= size | width << 8 | means(item) | strong << HOW_LEVEL_SHIFT
         how |= HOW_SHARED if space in ("shared", "cluster") else 0

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from ferrule.emulator.checks.reads import Reads
     from ferrule.emulator.ptx.module import Instruction
     from ferrule.emulator.warps.emitter import Emitter
-    from ferrule.emulator.warps.flow import Flow
 
 
 class Watch(Protocol):
@@ -28,8 +28,8 @@ class Watch(Protocol):
     def executed(self, e: Emitter, item: Instruction) -> None:
         """All of an instruction is written."""
 
-    def started(self, flow: Flow) -> None:
-        """The kernel whose code follows."""
+    def started(self, reads: Reads) -> None:
+        """The kernel whose code follows, and its reads."""
 
 
 class Watches:
@@ -50,9 +50,9 @@ class Watches:
         for each in self._parts:
             each.executed(e, item)
 
-    def started(self, flow: Flow) -> None:
+    def started(self, reads: Reads) -> None:
         for each in self._parts:
-            each.started(flow)
+            each.started(reads)
 
 
 def call(e: Emitter, name: str, pointers: Sequence[str], mask: str) -> None:

@@ -7,7 +7,7 @@ import struct
 from typing import Final
 
 from ferrule.emulator.driver.copies import box_at, fill
-from ferrule.emulator.driver.launches import Launch, checked, packed
+from ferrule.emulator.driver.launches import Launch, checked, keep_attributes, packed
 from ferrule.emulator.driver.libraries import function_of
 from ferrule.emulator.driver.library.exports import Exports, Needs
 from ferrule.emulator.driver.nodes import Graph, Node, NodeKind, Parameters, node_of, nodes_at
@@ -205,19 +205,18 @@ def kernel_parameters(driver: Driver, handle: int, out: int) -> None:
 
 @exports("cuGraphKernelNodeSetParams_v2", "po")
 def set_kernel_parameters(driver: Driver, handle: int, parameters: int) -> None:
-    _set_launch(node_of(driver, handle), _kernel_node(driver, parameters, later=True))
+    _set_launch(driver, node_of(driver, handle), _kernel_node(driver, parameters, later=True))
 
 
 @exports("cuGraphKernelNodeSetParams", "po")
 def set_kernel_parameters_early(driver: Driver, handle: int, parameters: int) -> None:
-    _set_launch(node_of(driver, handle), _kernel_node(driver, parameters, later=False))
+    _set_launch(driver, node_of(driver, handle), _kernel_node(driver, parameters, later=False))
 
 
-def _set_launch(node: Node, launch: Launch) -> None:
-    if node.kind is not NodeKind.KERNEL:
+def _set_launch(driver: Driver, node: Node, launch: Launch) -> None:
+    if node.kind is not NodeKind.KERNEL or node.parameters is None:
         raise DriverError(Result.INVALID_VALUE, "the node is no kernel")
-    # It is an attribute of the node, which these parameters leave as it is.
-    launch.cooperative = node.parameters is not None and node.parameters.launch.cooperative
+    keep_attributes(driver, launch, node.parameters.launch)
     node.run, node.parameters = launch.run, Parameters(launch=launch)
 
 
@@ -379,7 +378,7 @@ def set_executable_kernel(driver: Driver, handle: int, node: int, parameters: in
     step = found.steps.get(node_of(driver, node))
     if step is None:
         raise DriverError(Result.INVALID_VALUE, "the node is of another graph")
-    _set_launch(step, _kernel_node(driver, parameters, later=True))
+    _set_launch(driver, step, _kernel_node(driver, parameters, later=True))
 
 
 @exports("cuGraphExecUpdate_v2", "ppo", Needs.INIT)

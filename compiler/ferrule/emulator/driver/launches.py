@@ -159,6 +159,17 @@ def _apply(driver: Driver, launch: Launch, address: int, count: int) -> None:
         _check_cluster(driver, launch)
 
 
+def keep_attributes(driver: Driver, launch: Launch, before: Launch) -> None:
+    """Give a launch what the one before it in a node of a graph has: new parameters of the node
+    leave its attributes as they are."""
+    launch.events = before.events
+    if before.cooperative:
+        _make_cooperative(driver, launch)
+    if before.cluster != (1, 1, 1):
+        launch.cluster = before.cluster
+        _check_cluster(driver, launch)
+
+
 def _check_cluster(driver: Driver, launch: Launch) -> None:
     cluster, kernel = launch.cluster, launch.function.kernel
     if compute_capability(driver.arch)[0] < 9:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Final
 
+from ferrule.emulator.checks.reads import Reads
 from ferrule.emulator.checks.watch import Watch
 from ferrule.emulator.instructions import helpers, table
 from ferrule.emulator.ptx.module import Instruction, PtxError
@@ -69,7 +70,7 @@ class _Translator:
         watch: Watch | None,
     ) -> None:
         if watch is not None:
-            watch.started(flow)
+            watch.started(Reads(flow))
         slots, end = _slots(flow)
         self._flow = flow
         self._names = Names(flow.registers, symbols, slots, checks, watch)
