@@ -392,12 +392,19 @@ NATIVES: Final = {
 """The functions by name, and the equivalent LLVM intrinsic of each."""
 
 _TYPES: Final = {"f32": "float", "f64": "double"}
+_CHAINS: Final = '%"ferrule_chain" = type '
+"""What a body has if some of its integers can be in registers of vectors, see `host.chains`."""
+
 # The levels of the psABI that have FMA: their names stand for features that no list repeats.
 _WITH_FMA: Final = ("x86-64-v3", "x86-64-v4")
 
 
 def with_instructions(text: str, target: HostTarget) -> str:
     """The text of a body for this target."""
+    if _CHAINS in text and _has_sse41(target):
+        from ferrule.compiler.host.chains import in_vectors
+
+        text = in_vectors(text)
     if not has_fma(target):
         return text
     for name, intrinsic in NATIVES.items():
@@ -408,6 +415,12 @@ def with_instructions(text: str, target: HostTarget) -> str:
             declaration = f'declare {kind} @"{intrinsic}"({kind}, {kind}, {kind})'
             text += "" if declaration in text else f"\n{declaration}\n"
     return text
+
+
+def _has_sse41(target: HostTarget) -> bool:
+    """Whether every CPU of this target has the smaller of two integers in vectors."""
+    known = target.cpu in (*_WITH_FMA, "x86-64-v2") or "+sse4.1" in target.features.split(",")
+    return known and target.triple.startswith("x86_64")
 
 
 def _no_fma(name: str, target: HostTarget) -> CompileError:

@@ -11,6 +11,7 @@ from ferrule.compiler.remarks.llvm import Said, remarks_of
 from ferrule.compiler.remarks.reasons import Reason, change_of, is_straight, lanes_of, reason_of
 from ferrule.compiler.targets import HostTarget
 from ferrule.language.codegen.facts.apart import Apart
+from ferrule.language.codegen.functions.chains import CHAINED
 from ferrule.language.codegen.functions.report import FILE, Report, Subject
 from ferrule.runtime.artefacts import Remark, Remarks
 from ferrule.specs import Sym
@@ -107,6 +108,9 @@ class _Unit:
     def _not(self, reasons: Sequence[tuple[Said, Reason]]) -> tuple[int | None, str, str]:
         said, reason = max(reasons, key=lambda pair: pair[1].weight)
         where = f" (line {said.column})" if said.column not in (0, self.at.line) else ""
+        if any(CHAINED in subject.words for subject in self.subjects):
+            # LLVM's would be one about the code that keeps them there.
+            reason, where = Reason("an iteration needs a value of the one before"), ""
         text = f"not vectorised: {reason.text}{where}"
         if self.straight:
             lines = ", ".join(map(str, self.straight))

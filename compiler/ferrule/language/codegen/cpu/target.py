@@ -172,6 +172,7 @@ class _Module:
         lowering = FunctionLowering(
             self.emitter, self.faults, host_op=self.host_op, lines=self.lines
         )
+        lowering.chained = _chained(self.program.host)
         emit_host(self.program, lowering, arguments, interrupts.watch)
 
     def kernel(self, kernel: ops.Function, known: Launched) -> None:
@@ -182,6 +183,8 @@ class _Module:
             given = iter(part.frame)
             lowering = FunctionLowering(self.emitter, self.faults, lines=self.lines)
             lowering.fault_values = part.values
+            if known.blocks == (1, 1, 1):
+                lowering.chained = _chained(kernel)
             lowering.values = {param: next(given) for param in kernel.params}
             lowering.symbols = {symbol: next(given) for symbol in self.program.symbols}
             lowering.assume_bounds(self.program.facts)
@@ -332,3 +335,13 @@ def _unknown(known: Launched, sizes: Sequence[_T]) -> list[_T]:
     return [
         size for size, interval in zip(sizes, intervals, strict=True) if not _constant(interval)
     ]
+
+
+def _chained(function: ops.Function) -> dict[ops.Value, bool]:
+    """The values of chains of a function whose loops one thread runs, see `functions.chains`."""
+    extremes = any(op.op in ("min", "max") for op in function.facts.each(ops.Binary))
+    if not extremes or not function.facts.has(ops.For):
+        return {}
+    from ferrule.language.codegen.functions.chains import chained
+
+    return chained(function)

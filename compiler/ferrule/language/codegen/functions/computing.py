@@ -39,6 +39,10 @@ def computed(
         case ops.Unary(_, name, operand):
             made = arithmetic.unary(e, name, dtype, values[operand])
             return arithmetic.flagged(made, op.flags)
+        case ops.Binary() if op.result in lowering.chained:
+            from ferrule.language.codegen.functions import chains
+
+            return chains.computed(lowering, op)
         case ops.Binary(_, "floordiv" | "mod" as name, lhs, rhs) if rhs in lowering.least:
             least = lowering.least[rhs]
             return arithmetic.divide_by_size(lowering.b, name, values[lhs], values[rhs], least)
@@ -49,11 +53,17 @@ def computed(
             operands = [values[operand] for operand in (x, y, z)]
             return fma(e, dtype, operands, inlined, rest=op.rest)
         case ops.Compare(_, name, lhs, rhs):
+            if lowering.chained:
+                lowering.compared[op.result] = op
             return arithmetic.compare(e, name, dtype_of(lhs), values[lhs], values[rhs])
         case ops.Cast():
             return _cast(lowering, op)
         case ops.Bitcast(_, operand):
             return casts.bitcast(e, dtype_of(operand), dtype, values[operand])
+        case ops.Select(result, condition) if result in lowering.chained:
+            from ferrule.language.codegen.functions import chains
+
+            return chains.chosen(lowering, op, lowering.compared[condition])
         case ops.Select(_, condition, on_true, on_false):
             return lowering.b.select(values[condition], values[on_true], values[on_false])
         case ops.Load(_, tensor, indices):

@@ -6,7 +6,7 @@ of a region.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from llvmlite import ir
@@ -27,6 +27,9 @@ _RARE: Final = (1, 1 << 20)
 
 _STAYS: Final = EVERY - {"fails", "ends", "asks", "calls"}
 """The effects of ops that never end the function."""
+
+Links: TypeAlias = Mapping[ops.Value, ir.Value]
+"""The values that arrive at a block, of results that are in chains."""
 
 EmitRegion: TypeAlias = Callable[[FunctionLowering, ops.Region], Work]
 """Emits the ops of a region; nested regions are yielded."""
@@ -53,7 +56,9 @@ def if_(lowering: FunctionLowering, op: ops.If, emit: EmitRegion) -> Work:
         lowering.emitter.at(block)
         yield emit(lowering, region)
         # Not `block`: a branch or loop in the region ends in another one.
-        incoming.append((lowering.b.block, region.yields))
+        incoming.append(
+            (lowering.b.block, region.yields, _links(lowering, op.results, region.yields))
+        )
         lowering.emitter.branch(end)
     lowering.emitter.at(end)
     _merge(lowering, op.results, incoming)
@@ -62,20 +67,46 @@ def if_(lowering: FunctionLowering, op: ops.If, emit: EmitRegion) -> Work:
 def _merge(
     lowering: FunctionLowering,
     results: Sequence[ops.Value],
-    incoming: Sequence[tuple[ir.Block, Sequence[ops.Value]]],
+    incoming: Sequence[tuple[ir.Block, Sequence[ops.Value], Links]],
 ) -> None:
     """One phi per result; two (address, object) for an owned tensor."""
+    linked = [result for result in results if result in lowering.chained]
+    if linked:
+        from ferrule.language.codegen.functions import chains
+    for result in linked:
+        phi = chains.phi(lowering, result)
+        for block, _, links in incoming:
+            phi.add_incoming(links[result], block)
     for position, result in enumerate(results):
+        if result in lowering.chained:
+            continue
         phi = lowering.b.phi(_type_of(result), name=result.hint)
-        for block, values in incoming:
+        for block, values, _ in incoming:
             phi.add_incoming(lowering.values[values[position]], block)
         lowering.values[result] = phi
     for position, result in enumerate(results):
         if result in lowering.owned:
             phi = lowering.b.phi(PTR, name=f"{result.hint}.object")
-            for block, values in incoming:
+            for block, values, _ in incoming:
                 phi.add_incoming(_object_of(lowering, values[position]), block)
             lowering.objects[result] = phi
+    for result in linked:  # after all phis of the block
+        lowering.values[result] = chains.number(lowering, result)
+
+
+def _links(
+    lowering: FunctionLowering, results: Sequence[ops.Value], values: Sequence[ops.Value]
+) -> Links:
+    """What arrives for those results that are in chains: emitted before the branch to them."""
+    if not lowering.chained:
+        return {}
+    from ferrule.language.codegen.functions import chains
+
+    return {
+        result: chains.link(lowering, value)
+        for result, value in zip(results, values, strict=True)
+        if result in lowering.chained
+    }
 
 
 def _object_of(lowering: FunctionLowering, tensor: ops.Value) -> ir.Value:
@@ -114,12 +145,12 @@ def _rounds(
     b, watch = lowering.b, lowering.watch
     assert watch is not None
     head, body, end = (lowering.emitter.block(f"round.{part}") for part in ("head", "body", "end"))
-    before = b.block
+    before, links = b.block, _links(lowering, op.results, op.initial)
     lowering.emitter.branch(head)
     lowering.emitter.at(head)
     counter = b.phi(I64, name="round")
     counter.add_incoming(limits.first, before)
-    _merge(lowering, op.results, [(before, op.initial)])
+    _merge(lowering, op.results, [(before, op.initial, links)])
     lowering.emitter.cond_branch(limits.more(b, counter), body, end)
     lowering.emitter.at(body)
     piece = limits.piece(b, counter, size)
@@ -139,18 +170,22 @@ def _counted(
     """A loop with these iterations; after it, the carried values have their last values."""
     b = lowering.b
     head, body, end = (lowering.emitter.block(f"for.{part}") for part in ("head", "body", "end"))
-    before = b.block
+    before, links = b.block, _links(lowering, op.carried, initial)
     lowering.emitter.branch(head)
     lowering.emitter.at(head)
     counter = b.phi(I64, name=op.index.hint)
     counter.add_incoming(limits.first, before)
-    _merge(lowering, op.carried, [(before, initial)])
+    _merge(lowering, op.carried, [(before, initial, links)])
     lowering.emitter.cond_branch(limits.more(b, counter), body, end)
     lowering.emitter.at(body)
     lowering.define_integer(op.index, limits.index(b, counter))
     lowering.multiples.note_index(op)
     yield emit(lowering, op.body)
     counter.add_incoming(limits.next(b, counter), b.block)
+    if not lowering.chained.keys().isdisjoint(op.carried):
+        from ferrule.language.codegen.functions.chains import CHAINED
+
+        lowering.say(CHAINED)
     count, alone = _iterations(lowering, op), lowering.host_op is not None
     wishes = hints.possible(op, count, alone=alone, threads=lowering.narrow)
     _close_loop(lowering, op.carried, op.body.yields, head, end, wishes)
@@ -168,10 +203,10 @@ def _iterations(lowering: FunctionLowering, op: ops.For) -> int | None:
 def while_(lowering: FunctionLowering, op: ops.While, emit: EmitRegion) -> Work:
     """A loop with a test before each iteration."""
     head, body, end = (lowering.emitter.block(f"while.{part}") for part in ("head", "body", "end"))
-    before = lowering.b.block
+    before, links = lowering.b.block, _links(lowering, op.carried, op.initial)
     lowering.emitter.branch(head)
     lowering.emitter.at(head)
-    _merge(lowering, op.carried, [(before, op.initial)])
+    _merge(lowering, op.carried, [(before, op.initial, links)])
     yield emit(lowering, op.test)
     goes_on = lowering.values[op.test.yields[0]]
     if _leaves_otherwise(op):
@@ -217,7 +252,11 @@ def _close_loop(
     wishes: ops.LoopHints | None = None,
 ) -> None:
     """The back edge to the head with the next values; then continue after the loop."""
+    for value, link in _links(lowering, carried, yields).items():
+        lowering.chains[value].add_incoming(link, lowering.b.block)
     for value, following in zip(carried, yields, strict=True):
+        if value in lowering.chained:
+            continue
         lowering.values[value].add_incoming(lowering.values[following], lowering.b.block)
         if value in lowering.owned:
             lowering.objects[value].add_incoming(_object_of(lowering, following), lowering.b.block)

@@ -193,6 +193,12 @@ class FunctionLowering:
     """Constants that LLVM does not know, by function, type and value."""
     unmasked: dict[int, ir.Value] = field(default_factory=dict)
     """The values of indices without masks that LLVM knows, by identity."""
+    chained: Mapping[ops.Value, bool] = field(default_factory=dict)
+    """Integers in registers of vectors, see `chains`."""
+    compared: dict[ops.Value, ops.Compare] = field(default_factory=dict)
+    """The comparisons of choices among these."""
+    chains: dict[ops.Value, ir.Value] = field(default_factory=dict)
+    """What is known of these."""
     _sizes: Sizes | None = None
 
     @property

@@ -2,23 +2,35 @@
 
     for j in range(n):                        for j in range(n):
         ...                                       ...
-        x = min(s, min(x, a) + c)                 if a + c overflows:   # hardly ever
+        x = min(s, min(x, a) + c)                 if a + 2 * c overflows:   # hardly ever
                                                       x = min(s, min(x, a) + c)
                                                   else:
-                                                      least = min(a, s - (c - 1))
-                                                      x = x + c if x < least else min(s, least + c)
+                                                      x = min(min(s, a + c), x + c)
 
 An iteration waits for the x of the one before: on the left for a minimum, a sum and a minimum, on
-the right for one choice.  The two are equal where a + c, with c > 0, does not wrap:
+the right for a sum and a minimum.  The two are equal where neither a + c nor x + c, with c > 0,
+wraps.  Of a this is asked.  x is at most a + c of the iteration before, so it is known of x too,
+but in the first iteration, and after one that had the branch.  A carried number tells: `end`, from
+which on a takes the branch.  It becomes the least number of the dtype where an x may be near its
+end, and then all further iterations take the branch.
+
+Where x cannot be near the end of its dtype, because it begins with a constant and s is limited by
+one, in a local alignment by 0, min(x, a) + c never wraps, nor does x + c, and a that is too near
+can be taken for the last one that is not: there is no branch.
+
+Integers of other sizes than 32 bits are in no vector (see `functions.chains`), for which this form
+would be longer.  They get a choice,
+
+    least = min(a, s - (c - 1))
+    x = x + c if x < least else min(s, least + c)
+
+which is the same where a + c does not wrap:
 
 * If x < least, then x < a and x + c <= s, and both are x + c, which does not wrap.
 * Else, if least is a, then x >= a, and both are min(s, a + c).
 * Else least + c is s + 1, and a + c is not less, nor is x + c: both are s.
 
 s - (c - 1) is at least the least number of the dtype; with that, least + c is above s too.
-
-Where x cannot be near the end of its dtype, because it begins with a constant and s is limited by
-one, in a local alignment by 0, min(x, a) + c never wraps, nor does least + c: there is no branch.
 
 `max` with a difference is the same upside down.  This is done where one thread runs a loop, as in
 `separated`; in others the threads are the lanes, for which a branch would be a mask.
@@ -35,11 +47,14 @@ from ferrule.language.codegen.facts.launched import Launched, launched
 from ferrule.language.ir import ops
 from ferrule.language.ir.builder import Builder
 from ferrule.language.ir.rewrite import rewrite
-from ferrule.specs import DType
+from ferrule.specs import DType, Int32, Uint32
 from ferrule.specs.deferred import dataclass
 
 _STEPS: Final[dict[ops.BinaryOp, ops.BinaryOp]] = {"min": "add", "max": "sub"}
 """The op on a constant that goes away from the better number."""
+
+_BEYOND: Final[dict[ops.BinaryOp, ops.CompareOp]] = {"min": "gt", "max": "lt"}
+"""Whether a number is further than another one on the way there."""
 
 
 def shortened(program: ops.Program) -> ops.Program:
@@ -70,14 +85,46 @@ def _rule(constants: dict[ops.Value, int], b: Builder, op: ops.Op) -> None:
         b.append(op)
         return
     by_result = {each.last.result: each for each in found}
+    ends = {each.last.result: ops.Value(each.dtype, "end") for each in found if each.watches}
+    initial = dict(zip(op.carried, op.initial, strict=True))
+    first = [by_result[last].first_end(b, initial[by_result[last].carried]) for last in ends]
+    after: dict[ops.Value, ops.Value] = {}
     with b.region() as region:
         for inner in op.body.ops:
             each = by_result.get(inner.result) if isinstance(inner, ops.Binary) else None
-            if each is None:
+            if isinstance(inner, ops.If) and _is_choice(inner):
+                _choose(b, inner)
+            elif each is None:
                 b.append(inner)
+            elif each.watches:
+                after[each.last.result] = each.emit_watched(b, ends[each.last.result])
             else:
                 each.emit(b)
-    b.append(replace(op, body=region.freeze(*op.body.yields)))
+    results = tuple(ops.Value(end.type, end.hint) for end in ends.values())
+    b.append(
+        replace(
+            op,
+            results=(*op.results, *results),
+            initial=(*op.initial, *first),
+            carried=(*op.carried, *ends.values()),
+            body=region.freeze(*op.body.yields, *(after[last] for last in ends)),
+        )
+    )
+
+
+def _is_choice(op: ops.If) -> bool:
+    """Whether a branch is between constants."""
+    sides = op.then, op.otherwise
+    return all(isinstance(each, ops.Constant) for side in sides for each in side.ops) and all(
+        isinstance(result.type, DType) for result in op.results
+    )
+
+
+def _choose(b: Builder, op: ops.If) -> None:
+    """The choice without a branch, which `functions.chains` takes for an op of the chain."""
+    b.current.ops.extend((*op.then.ops, *op.otherwise.ops))
+    for result, *both in zip(op.results, op.then.yields, op.otherwise.yields, strict=True):
+        b.append(ops.Select(result, op.condition, *both))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,26 +140,96 @@ class _Recurrence:
     constant: int
     bounded: bool
 
+    @property
+    def dtype(self) -> DType:
+        """The dtype of its numbers."""
+        dtype = self.last.result.type
+        assert isinstance(dtype, DType)
+        return dtype
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether it is a chain in registers of vectors, for which the form is a sum."""
+        return self.dtype in (Int32, Uint32)
+
+    @property
+    def watches(self) -> bool:
+        """Whether a carried number tells where steps could wrap."""
+        return self.is_linked and not self.bounded
+
+    # ---- chains ----
+
+    def first_end(self, b: Builder, initial: ops.Value) -> ops.Value:
+        """The number from which on `first` takes the branch, while no iteration has taken it."""
+        near = b.compare(_BEYOND[self.last.op], initial, b.constant(self.dtype, self._last))
+        always, usual = b.constant(self.dtype, self._always), b.constant(self.dtype, self._usual)
+        return b.select(near, always, usual)
+
+    @property
+    def _always(self) -> int:
+        """The number from which on any `first` takes the branch."""
+        return self.dtype.range[0 if self.last.op == "min" else 1]
+
+    @property
+    def _last(self) -> int:
+        """The last number from which a step does not wrap."""
+        return _end(self.last.op, self.dtype, self.constant)
+
+    @property
+    def _usual(self) -> int:
+        """The first number from which two steps wrap."""
+        op = self.last.op
+        return _end(op, self.dtype, 2 * self.constant) + (1 if op == "min" else -1)
+
+    def emit_watched(self, b: Builder, end: ops.Value) -> ops.Value:
+        """Defines the result of `last`; returns the next number from which steps could wrap."""
+        wraps = b.compare("ge" if self.last.op == "min" else "le", self.first, end)
+        with b.region() as slow:
+            rare = self._as_written(b)
+            always = b.constant(self.dtype, self._always)
+        with b.region() as fast:
+            chosen = self._linked(b, self.first, ops.Value(self.dtype, self.last.result.hint))
+        sides = slow.freeze(rare, always), fast.freeze(chosen, end)
+        following = ops.Value(self.dtype, "end")
+        b.append(ops.If((self.last.result, following), wraps, *sides, rare=True))
+        return following
+
+    def _linked(self, b: Builder, first: ops.Value, result: ops.Value) -> ops.Value:
+        """Defines `result` as the smaller one of two, one of which is a step further."""
+        op, step = self.last.op, _STEPS[self.last.op]
+        constant = b.constant(self.dtype, self.constant)
+        limit = b.binary(op, self.other, b.binary(step, first, constant))
+        b.append(ops.Binary(result, op, limit, b.binary(step, self.carried, constant)))
+        return result
+
+    def _as_written(self, b: Builder) -> ops.Value:
+        inner, step, last = (
+            replace(each, result=ops.Value(self.dtype, each.result.hint))
+            for each in (self.inner, self.step, self.last)
+        )
+        b.append(inner)
+        b.append(_using(step, self.inner.result, inner.result))
+        b.append(_using(last, self.step.result, step.result))
+        return last.result
+
+    # ---- choices ----
+
     def emit(self, b: Builder) -> None:
         """Defines the result of `last`."""
-        op, dtype = self.last.op, self.last.result.type
-        assert isinstance(dtype, DType)
+        op, dtype = self.last.op, self.dtype
+        if self.bounded and self.is_linked:
+            last = b.constant(dtype, self._last)
+            self._linked(b, b.binary(op, self.first, last), self.last.result)
+            return
         if self.bounded:
             self._fast(b, dtype, self.last.result)
             return
-        end = b.constant(dtype, _end(op, dtype, self.constant))
-        wraps = b.compare("gt" if op == "min" else "lt", self.first, end)
+        wraps = b.compare(_BEYOND[op], self.first, b.constant(dtype, self._last))
         with b.region() as slow:
-            inner, step, last = (
-                replace(each, result=ops.Value(dtype, each.result.hint))
-                for each in (self.inner, self.step, self.last)
-            )
-            b.append(inner)
-            b.append(_using(step, self.inner.result, inner.result))
-            b.append(_using(last, self.step.result, step.result))
+            rare = self._as_written(b)
         with b.region() as fast:
             chosen = self._fast(b, dtype, ops.Value(dtype, self.last.result.hint))
-        sides = slow.freeze(last.result), fast.freeze(chosen)
+        sides = slow.freeze(rare), fast.freeze(chosen)
         b.append(ops.If((self.last.result,), wraps, *sides, rare=True))
 
     def _fast(self, b: Builder, dtype: DType, result: ops.Value) -> ops.Value:
