@@ -32,6 +32,11 @@ def scaled(x, total, weight, out, stride, n, eps, BLOCK: tl.constexpr):
     tl.store(out + row * n + at, values * tl.load(weight + at, mask=inside), mask=inside)
 
 
+@triton.jit
+def told(x, WHAT: tl.constexpr):
+    tl.store(x, 1.0)
+
+
 @triton.autotune(configs=[triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128})], key=["n"])
 @triton.heuristics({"EVEN": lambda args: args["n"] % args["BLOCK"] == 0})
 @triton.jit

@@ -13,11 +13,13 @@ from ferrule.runtime import use_allocator
 
 
 class Memory:
-    """What was asked for, as (size, device type, index), and what is not freed, by address."""
+    """What was asked for, as (size, device type, index), and what is not freed, by address; `given`
+    is the largest size that an address was given for."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[int, int, int]] = []
         self.live: dict[int, Any] = {}
+        self.given: dict[int, int] = {}
 
     @property
     def sizes(self) -> list[int]:
@@ -29,6 +31,7 @@ class Memory:
         buffer = ctypes.create_string_buffer(size + align)
         address = -(-ctypes.addressof(buffer) // align) * align
         self.live[address] = buffer
+        self.given[address] = max(size, self.given.get(address, 0))
         return address
 
     def free(self, address: int, kind: int, index: int) -> None:

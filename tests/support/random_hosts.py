@@ -10,6 +10,9 @@ import random
 from dataclasses import dataclass, field
 
 SIZES = (1, 1, 2, 3, 4, 5, 8, 16, 33)
+KINDS = ("any", "any", "of 4", "of 4", "1 more", "equal", "ones first")
+"""What the sizes of recordings have in common, and those of calls need not: numbers that are 0, 1,
+or equal in all recordings are no constants."""
 
 
 @dataclass
@@ -68,7 +71,17 @@ class Host:
                 f"max({one}, {number})", f"min({one}, {number})", f"{one} - 1",
                 f"triton.next_power_of_2({one})", f"{one} % {number}",
                 f"({number} if {one} > {number} else {one})",
-                f"int({one})", f"{one} // {other}",
+                f"int({one})", f"{one} // {other}", self.coincidence(), self.coincidence(),
+            ]
+        )  # fmt: skip
+
+    def coincidence(self) -> str:
+        """A number that is often 0, 1, or another number, in all recordings, and need not be it."""
+        one, other = self.rng.choice(self.integers), self.size()
+        return self.rng.choice(
+            [
+                f"{one} % 4", f"{one} // 4 * 4", f"{one} - {one} // 4 * 4", f"{one} % 4 + 1",
+                f"max({one} - {other}, 0)", f"{one} // max({other}, 1)", f"-{one} % 4",
             ]
         )  # fmt: skip
 
@@ -90,7 +103,7 @@ class Host:
     def line(self) -> None:
         """One statement."""
         kind = self.rng.choice(
-            ["integer", "view", "view", "part", "make", "branch", "launch", "decided"]
+            ["integer", "view", "view", "part", "make", "branch", "launch", "decided", "fill"]
         )
         getattr(self, f"_{kind}")()
 
@@ -113,6 +126,9 @@ class Host:
             (f"{name}.ravel()", 1), (f"{name}.view({name}.shape)", rank),
             (f"{name}.unflatten(-1, (1, -1))", rank + 1), (f"{name}.chunk(2, -1)[0]", rank),
             (f"{name}.unflatten(-1, (-1, {rng.choice((1, 2, 4))}))", rank + 1),
+            (f"{name}[:1].expand({self.coincidence()}, *{name}.shape[1:])", rank),
+            (f"{name}[:{self.coincidence()}]", rank), (f"{name}[{self.coincidence()}:]", rank),
+            (f"{name}.view(torch.int32).view(torch.float32)", rank), (f"{name}.T", rank),
         ]  # fmt: skip
         if rank > 1:
             ways += [
@@ -140,7 +156,9 @@ class Host:
             f"{name}.split({rng.choice((1, 2, 4))}, {axis})[-1]", f"{name}[{at}-1:]",
             f"{name}.tensor_split(2, {axis})[1]", f"{name}[{at}{size} // 3:2 * ({size} // 3)]",
             f"{name}.narrow({axis}, 1, {size} - 1)", f"{name}[{at}::2]",
-            f"{name}.split([1, {size} - 1], {axis})[1]",
+            f"{name}.split([1, {size} - 1], {axis})[1]", f"{name}[{at}{size} % 4:]",
+            f"{name}[{at}:{size} // 4 * 4]", f"{name}.narrow({axis}, {size} % 4, {size} // 4)",
+            f"{name}.split([{size} // 4 * 4, {size} % 4], {axis})[0]",
         ]  # fmt: skip
         less = [f"{name}[{at}-1]", f"{name}.unbind({axis})[-1]", f"{name}.select({axis}, -1)"]
         if rank > 1 and rng.random() < 0.3:
@@ -172,10 +190,17 @@ class Host:
             (f"torch.empty({of}.shape)", rank), (f"{of}.new_empty({of}.shape[:1])", 1),
             (f"torch.zeros_like({of})", rank), (f"torch.full(({self.size_of(of)},), 2 * p)", 1),
             (f"torch.empty({of}.numel(), dtype=torch.float32)", 1),
+            (f"torch.empty({self.coincidence()}, {of}.shape[0])", 2),
         ]  # fmt: skip
         way, self.tensors[new] = rng.choice(ways)
         self.add(f"{new} = {way}")
         self.made.append(new)
+
+    def _fill(self) -> None:
+        """Memory, or a part of it, that is filled."""
+        name = self.rng.choice(self.made) if self.made and self.rng.random() < 0.7 else "x"
+        part = self.rng.choice(["", "", f"[:{self.coincidence()}]", f"[{self.coincidence()}:]"])
+        self.add(f"{name}{part}.{self.rng.choice(('zero_()', 'fill_(2.5)', 'fill_(p)'))}")
 
     def size_of(self, name: str) -> str:
         """A size of a tensor, or what is made of it."""
@@ -224,6 +249,9 @@ class Host:
             self.line()
         self._launch()
         returned = [name for name in self.made if self.rng.random() < 0.5]
+        if returned and self.rng.random() < 0.2:
+            part = self.rng.choice((f"[:{self.coincidence()}]", f"[{self.coincidence()}:]", ".T"))
+            returned[-1] += part
         if returned:
             self.add(f"return {', '.join(returned)}{',' if len(returned) == 1 else ''}")
         return "\n".join([HEAD, *self.lines, ""])
@@ -276,10 +304,31 @@ def tensor_of(rng: random.Random, sizes: list[int], form: str) -> str:
 FORMS = ("compact", "compact", "compact", "padded", "rows", "middle", "turned", "repeated")
 
 
-def arguments_of(rng: random.Random, rank: int, form: str | None) -> list[str]:
-    """Expressions for the arguments of a call; `form` is that of the tensor, None for any."""
+def sizes_of(rng: random.Random, rank: int, kind: str) -> list[int]:
+    """Sizes of a tensor."""
     sizes = [rng.choice(SIZES) for _ in range(rank)]
+    match kind:
+        case "of 4":
+            return [rng.choice((4, 8, 12, 16, 20)) for _ in sizes]
+        case "1 more":
+            return [rng.choice((1, 5, 9, 13, 17)) for _ in sizes]
+        case "equal":
+            return [sizes[0]] * rank
+        case "ones first":
+            return [*[1] * (rank - 1), rng.choice((3, 4, 8, 16))]
+        case "near":
+            return [rng.choice((4, 8, 12, 16)) + rng.choice((0, 0, 1, 2, 3)) for _ in sizes]
+    return sizes
+
+
+def arguments_of(
+    rng: random.Random, rank: int, form: str | None, kind: str = "any", vector_is: str = "last"
+) -> list[str]:
+    """Expressions for the arguments of a call; `form` is that of the tensor, None for any, `kind`
+    that of its sizes, and `vector_is` which of them the vector has."""
+    sizes = sizes_of(rng, rank, kind)
     chosen = form or rng.choice(FORMS)
-    vector = tensor_of(rng, [sizes[-1]], "compact" if rng.random() < 0.8 else "rows")
+    length = {"last": sizes[-1], "first": sizes[0], "4": 4}.get(vector_is) or rng.choice(SIZES)
+    vector = tensor_of(rng, [length], "compact" if rng.random() < 0.8 else "rows")
     tensor = tensor_of(rng, sizes, chosen)
     return [tensor, vector, str(rng.randrange(1, 9)), rng.choice(("0.5", "2.0", "-1.5", "0.0"))]

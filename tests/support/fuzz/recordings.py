@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 import random
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
@@ -43,25 +44,35 @@ def replay(case: Case) -> str | None:
 
 def drawn(seed: int) -> Case:
     """The host function of a seed, and its arguments."""
-    from random_hosts import FORMS, arguments_of, host_of
+    from random_hosts import FORMS, KINDS, arguments_of, host_of
 
     rng = random.Random(seed)
     rank = rng.choice((1, 2, 2, 3, 3, 4))
     form = rng.choice((*FORMS, None, None))
     source = host_of(rng, rank)
-    tried = [arguments_of(rng, rank, form) for _ in range(TRIED)]
+    kind, vector = rng.choice(KINDS), rng.choice(("last", "last", "first", "4", "any"))
+    tried = [arguments_of(rng, rank, form, kind, vector) for _ in range(TRIED)]
     for each in tried[1:]:
         if rng.random() < 0.6:
             each[2:] = tried[0][2:]
     recorded = tried[:RECORDED] if rng.random() < 0.2 else _alike(source, tried)
     called = [
         *recorded,
-        *(arguments_of(rng, rank, rng.choice((form, None))) for _ in range(CALLED)),
+        *(_another(rng, rank, form, kind, vector) for _ in range(CALLED)),
     ]
     for each in called[len(recorded) :]:
         if rng.random() < 0.7:
             each[2:] = rng.choice(recorded)[2:]
     return {"source": source, "recorded": recorded, "called": called}
+
+
+def _another(rng: random.Random, rank: int, form: str | None, kind: str, vector: str) -> list[str]:
+    """The arguments of a call, which need not have in common what those of the recordings have."""
+    from random_hosts import arguments_of
+
+    other = rng.choice((kind, "any", "near", "near"))
+    length = vector if rng.random() < 0.6 else "any"
+    return arguments_of(rng, rank, rng.choice((form, None)), other, length)
 
 
 def _alike(source: str, tried: Sequence[list[str]]) -> list[list[str]]:
@@ -175,9 +186,34 @@ def _call(host: Any, function: Any, arguments: list[Any], *, is_recorded: bool) 
         wanted = _recorded(host, arguments)
         if isinstance(wanted, Exception):
             return f"is taken, and the host function raises {wanted!r}"
-        found = [each for each in gpu.launches() if each.kernel in KERNELS]
-        sizes = {at: len(buffer) for at, buffer in memory.live.items()}
-        return _compared(found, wanted, arguments, given, sizes) or _results(results, wanted)
+        wrong = _alone(wanted)
+        if wrong is not None and "is changed by torch" in wrong and not _are_whole(arguments):
+            return None  # a recording sees of which memory it is a part, a call does not
+        if wrong is not None:
+            return f"is taken, and its recording is no function: {wrong}"
+        wrong = _compared(gpu.launches(), wanted, arguments, given, memory.given)
+        return wrong or _results(results, wanted)
+
+
+def _alone(recording: Any) -> str | None:
+    """Why a recording of a call is no function, for another reason than its kernels: what PyTorch
+    computes, or parts that are returned."""
+    how: Any = SimpleNamespace(general=False, configs=None, name=None, target=None)
+    how.specialize, how.prune, how.fixed = [{}], True, ()
+    try:
+        whole = recording._whole((), how)
+        whole._check_computed()
+        whole._read_inputs()
+        whole._results()
+    except fe.CompileError as error:
+        return str(error)
+    return None
+
+
+def _are_whole(arguments: Sequence[Any]) -> bool:
+    """Whether tensors are all of their memory."""
+    tensors = (each for each in arguments if hasattr(each, "stride"))
+    return all(4 * each.numel() == each.untyped_storage().nbytes() for each in tensors)
 
 
 def _on_gpu(tensor: Any) -> tuple[Any, int]:
@@ -198,17 +234,47 @@ def _compared(
         for each, at in zip(arguments, given, strict=True)
         if hasattr(each, "stride") and each.numel()
     }
-    expected = [each for each in wanted if all(size > 0 for size in _grid(each))]
+    owned = {each[1] for each in given if isinstance(each, tuple)}
+    expected = [*_steps(wanted)]
     if len(found) != len(expected):
         return f"{len(found)} launches instead of {len(expected)}"
     for number, (one, other) in enumerate(zip(found, expected, strict=True)):
+        if isinstance(other, tuple) or one.kernel not in KERNELS:
+            wrong = _fill(one, other, places)
+            if wrong is not None:
+                return f"launch {number}: {wrong}"
+            continue
         grid = _grid(other)
         if (one.kernel, one.grid) != (other.bound().kernel.name, grid):
             return f"launch {number} is {one.kernel}{one.grid} instead of {grid}"
-        wrong = _parameters(one.parameters, other, places, sizes) or _constants(one, other)
+        wrong = _parameters(one.parameters, other, places, sizes, owned)
+        wrong = wrong or _constants(one, other)
         if wrong is not None:
             return f"launch {number}: {wrong}"
     return None
+
+
+def _steps(wanted: Any) -> Iterator[Any]:
+    """The launches of a recording, and as a tuple what it fills before each, that are not empty."""
+    memory = {each._cdata: each for each in wanted._kept}
+    for number, launch in enumerate((*wanted, None)):
+        filled = (memory[each.storage] for each in wanted._used_fills() if each.before == number)
+        yield from ((each.data_ptr(), each.nbytes()) for each in filled if each.nbytes())
+        if launch is not None and all(size > 0 for size in _grid(launch)):
+            yield launch
+
+
+def _fill(found: Any, wanted: Any, places: dict[int, int]) -> str | None:
+    """What is wrong with a fill."""
+    if found.kernel in KERNELS or not isinstance(wanted, tuple):
+        return f"is {found.kernel} instead of {wanted}"
+    at, count = (int.from_bytes(each, "little") for each in found.parameters[:2])
+    address, size = wanted
+    if places.setdefault(address, at) != at:
+        return "other memory is filled"
+    if size == 4:  # of 1, Triton makes a constant
+        return None
+    return None if 4 * count == size else f"{4 * count} bytes are filled instead of {size}"
 
 
 def _grid(launch: Any) -> tuple[int, ...]:
@@ -229,7 +295,11 @@ def _constants(found: Any, wanted: Any) -> str | None:
 
 
 def _parameters(
-    found: Sequence[bytes], wanted: Any, places: dict[int, int], sizes: dict[int, int]
+    found: Sequence[bytes],
+    wanted: Any,
+    places: dict[int, int],
+    sizes: dict[int, int],
+    given: Collection[int],
 ) -> str | None:
     x, y, *numbers, factor = wanted.arguments[:6]
     for name, bytes_, tensor in zip("xy", found, (x, y), strict=False):
@@ -240,11 +310,14 @@ def _parameters(
         known = places.setdefault(storage.data_ptr(), at - before)
         if at != known + before:
             return f"{name} is other memory"
-        if known in sizes and sizes[known] < storage.nbytes():
+        is_given = known in given
+        if not is_given and known not in sizes:
+            return f"{name} begins elsewhere than its memory"
+        if not is_given and sizes[known] < storage.nbytes():
             return f"{name} has {sizes[known]} bytes instead of {storage.nbytes()}"
-    given = [int.from_bytes(each, "little", signed=True) for each in found[2:5]]
-    if given != [int(each) for each in numbers]:
-        return f"the numbers are {given} instead of {[int(each) for each in numbers]}"
+    told_numbers = [int.from_bytes(each, "little", signed=True) for each in found[2:5]]
+    if told_numbers != [int(each) for each in numbers]:
+        return f"the numbers are {told_numbers} instead of {[int(each) for each in numbers]}"
     told = np.frombuffer(found[5], np.float32)[0]
     if told.tobytes() != np.float32(float(factor)).tobytes():
         return f"the factor is {told} instead of {float(factor)}"

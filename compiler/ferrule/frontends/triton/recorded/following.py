@@ -74,6 +74,8 @@ class Following:
     chosen: list[str] = field(default_factory=list)
     arguments: dict[str, Tensor] = field(default_factory=dict)
     """The tensors that callers give, by their names in the recordings."""
+    owners: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    """Whose memory of callers a storage of a recording is, by the recording and the storage."""
     read: dict[Leaf, None] = field(default_factory=dict)
     """The sizes of which numbers were made."""
     _held: dict[int, Case] = field(default_factory=dict)
@@ -388,6 +390,8 @@ class Following:
         if leaf not in self._dims:
             values = self._values(leaf)
             known = len(values) == len(self.logs) and not leaf.unknown
+            if len(set(values)) > 1 and not self._is_of_call(leaf):
+                known = False
             own = self._of_tensor(leaf)
             if is_argument(leaf) and not self.alone:
                 self._dims[leaf] = self._of_argument(leaf, values)
@@ -398,6 +402,15 @@ class Following:
                 if leaf.opaque and found is not None and not self._is_named(found):
                     self.explain([leaf], values, found)
         return self._dims[leaf]
+
+    def _is_of_call(self, leaf: Leaf) -> bool:
+        """Whether a call has the tensor of a size: one that is in an object may be given by nobody,
+        and then its sizes are those of the recordings."""
+        foreign = [log.foreign.get(leaf.of) for log in self.logs]
+        if self.alone or all(each is None for each in foreign):
+            return True
+        owners = {self.owners.get((at, each or 0)) for at, each in enumerate(foreign)}
+        return len(owners) == 1 and None not in owners
 
     def _of_tensor(self, leaf: Leaf) -> Dim | None:
         """A size or stride of a tensor that callers give, as its spec says it."""

@@ -55,10 +55,14 @@ def form_of_made(name: str, of: Callable[[Any], Form | None], args: Any, named: 
         form = of(args[0])
         return None if form is None else _like(form, named)
     if name in _FACTORIES:
+        if any(map(_is_format, named.values())):
+            return None
         given = args[1:] if name.startswith("new_") else args
         shape = listed(given or [named.get("size", ())])
         _ = [size >= 0 for size in shape]  # of a negative one PyTorch raises
         return compact(shape)
+    if name == "view" and len(args) == 2 and hasattr(args[1], "itemsize"):  # as another dtype
+        return of(args[0]) if args[0].element_size() == args[1].itemsize else None
     if name in _AS:
         name, args = _AS[name], (args[0], of(args[1]).shape)  # type: ignore[union-attr]
     write = _WRITERS.get(name)
@@ -74,7 +78,7 @@ def _like(form: Form, named: Any) -> Form | None:
         is_plain = str(formats[0]) == "torch.contiguous_format"
         return compact(form.shape) if is_plain else None
     if is_compact(form):
-        return form
+        return replace(form, offset=0)
     return _made_dense(form)
 
 
@@ -158,7 +162,7 @@ def _is_apart(size: Any, step: Any, known: Any) -> bool:
 def _of_copy(form: Form) -> Form:
     """What keeps the order of the dims: of a compact tensor it has the same strides, also where a
     size is 1; of another one it may have others."""
-    return form if is_compact(form) else unknown(form.shape)
+    return replace(form, offset=0) if is_compact(form) else unknown(form.shape)
 
 
 def unknown(shape: Sizes) -> Form:
@@ -189,9 +193,14 @@ def _made_compact(form: Form, given: Sequence[Any]) -> Form | None:
 def form_of_elements(forms: Sequence[Form]) -> Form:
     """The form of what a function of each element makes of tensors of these."""
     shape = reduce(_broadcast, (form.shape for form in forms))
+    if is_empty(shape):  # of which PyTorch computes strides in another way
+        return unknown(shape)
     is_one = all(is_compact(form) and _has_steps(form) for form in forms)
-    path = tuple(each for form in forms for each in form.path)
-    return Form(shape, compact(shape).strides, path) if is_one else unknown(shape)
+    if not is_one:
+        return unknown(shape)
+    path = Path([each for form in forms for each in form.path])
+    of_elements(path, shape)
+    return Form(shape, compact(shape).strides, tuple(path.decisions))
 
 
 def _has_steps(form: Form) -> bool:
@@ -226,6 +235,8 @@ def _seen_as(form: Form, shape: Sequence[Any]) -> Form:
         _ = [size == 0 for size in form.shape]
         strides = strides_of_nothing(path, form.shape, form.strides, new)
         return Form(new, strides, tuple(path.decisions), offset=form.offset)
+    if len(new) == len(form.shape) and all(map(same, new, form.shape)):
+        return _seen_again(form)
     of_elements(path, form.shape)
     if _is_compact_here(form) and is_compact(form):
         if form.strides:
@@ -237,6 +248,27 @@ def _seen_as(form: Form, shape: Sequence[Any]) -> Form:
         return Form(new, compact(new).strides, tuple(path.decisions), moves=True)
     _ = [_is_apart(*each) for each in viewing.joined]  # else the elements would be copied
     return Form(new, strides_, tuple(path.decisions), moves=True, offset=form.offset)
+
+
+def _seen_again(form: Form) -> Form:
+    """A tensor with elements in its own shape: a view, also where it is not compact.  Of a dim of
+    size 1 the stride is another one."""
+    if None in form.strides:
+        return form
+    path, strides = Path([*form.path]), form.strides
+    of_elements(path, form.shape)
+    if _is_compact_here(form):  # it is that also where a size is 1
+        strides = compact(form.shape).strides
+        for size, *steps in zip(form.shape, form.strides, strides, strict=True):
+            path.asks_joined(size, *steps)
+        if strides:
+            path.asks("eq", form.strides[-1], 1)
+    elif any(plain(size) == 1 for size in form.shape):
+        strides = Viewing(form.shape, form.strides, form.shape, path).strides() or strides
+    else:
+        for size in form.shape:
+            path.asks("ne", size, 1)
+    return replace(form, strides=strides, path=tuple(path.decisions))
 
 
 def _is_compact_here(form: Form) -> bool:
@@ -294,8 +326,13 @@ def _swapped(form: Form, given: Sequence[Any]) -> Form:
 
 
 def _turned(form: Form, _: Sequence[Any]) -> Form:
-    """`t`, `T`, `mT`."""
+    """`t`, `mT`."""
     return _swapped(form, (-2, -1)) if len(form.shape) > 1 else form
+
+
+def _reversed(form: Form, _: Sequence[Any]) -> Form:
+    """`T`: all dims."""
+    return _permuted(form, [*reversed(range(len(form.shape)))])
 
 
 def _widened(form: Form, given: Sequence[Any]) -> Form:
@@ -361,10 +398,11 @@ def moved(offset: Any, start: Any, form: Form, axis: int) -> Any:
     return None if offset is None or step is None else offset + start * step
 
 
-def _strided(form: Form, given: Sequence[Any]) -> Form:
+def _strided(form: Form, given: Sequence[Any]) -> Form | None:
     steps = zip(given[0], given[1], strict=True)
     _ = [number >= 0 for number in (*given[0], *given[1])]
-    _ = 1 + sum((size - 1) * step for size, step in steps) <= product(form.shape)
+    if not 1 + sum((size - 1) * step for size, step in steps) <= product(form.shape):
+        return None  # how much memory there is, nobody says
     offset = form.offset if len(given) < 3 or given[2] is None else None
     return Form(tuple(given[0]), tuple(given[1]), offset=offset)
 
@@ -452,7 +490,7 @@ _WRITERS: Final[dict[str, Callable[[Form, Sequence[Any]], Form | None]]] = {
     "swapaxes": _swapped,
     "swapdims": _swapped,
     "t": _turned,
-    "T": _turned,
+    "T": _reversed,
     "mT": _turned,
     "unsqueeze": _widened,
     "squeeze": _squeezed,

@@ -64,6 +64,7 @@ def functions_watched(reading: Reading) -> Any:
             given, named = plain(tuple(args)), plain(dict(kwargs or {}))
             number = _filled_with(name_of(func), args, kwargs or {})
             reading.filling = _tree_of_float(number)
+            reading.refilled.clear()
             try:
                 result = func(*given, **named)
             except Exception:  # who catches it decides by what was given
@@ -103,6 +104,8 @@ def _noticed(torch: Any, reading: Reading, func: Any, given: Any, result: Any) -
     name: str = name_of(func)
     first: Any = args[0] if args else None
     shaped(reading, name, args, kwargs, result)
+    if reading.refilled:
+        _filled(reading, name, args, kwargs)
     if name in _FILLED and is_torch(result):
         reading.shape(result, _sizes_of(reading, name, args, kwargs))
     value = _filled_with(name, args, kwargs)
@@ -121,10 +124,12 @@ def _noticed(torch: Any, reading: Reading, func: Any, given: Any, result: Any) -
         return shape[0] if name == "__len__" else product(shape)
     if name == "nbytes":
         return product(reading.sizes(first, "shape", first.shape)) * first.element_size()
-    if name == "is_contiguous" and len(args) == 1 and not kwargs:
-        return is_contiguous(reading, first)
-    if name == "storage_offset" and not reading.is_made(first):
-        reading.read("the offset", first)
+    if name == "is_contiguous":
+        if len(args) == 1 and not kwargs:
+            return is_contiguous(reading, first)
+        reading.pin(first)  # in an order of dims that nobody follows
+    if name == "storage_offset":
+        return _offset(reading, first, result)
     if name in _MEMORY:
         _take_memory(reading, first)
     if name in _ADDRESSES or (name in _READS and reading.is_derived(first)):
@@ -132,6 +137,23 @@ def _noticed(torch: Any, reading: Reading, func: Any, given: Any, result: Any) -
     elif name in _SHARES:  # who has the memory may write to it, and nobody sees that
         reading.share(first, name)
     return result
+
+
+def _filled(reading: Reading, name: str, args: Any, kwargs: Any) -> None:
+    """A function has filled all of a memory: so it does in a call."""
+    reading.refilled.clear()
+    if name in ("fill_", "zero_"):
+        reading.hold_whole(args[0])
+    else:
+        taken([*args, *kwargs.values()], reading)
+
+
+def _offset(reading: Reading, tensor: Any, result: Any) -> Any:
+    """Where a tensor begins in its memory: of that of callers, nobody knows it."""
+    if not reading.is_made(tensor):
+        reading.read("the offset", tensor)
+    found = reading.offset(tensor)
+    return result if found is None else found
 
 
 def _filled_with(name: str, args: Any, kwargs: Any) -> Any:
@@ -150,9 +172,7 @@ def _take_memory(reading: Reading, tensor: Any) -> None:
     """Of memory that the caller gives, nothing but its tensor is known."""
     if reading.is_derived(tensor):
         reading.read("the memory", tensor)
-    for each in reading.sizes(tensor, "shape", tensor.shape):
-        if isinstance(each, Number):
-            each.take()
+    taken([tensor, *reading.wholes_of(tensor)], reading)
 
 
 def _sizes_of(reading: Reading, name: str, args: Any, kwargs: Any) -> Sequence[Any]:

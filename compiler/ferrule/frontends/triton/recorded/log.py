@@ -63,6 +63,9 @@ class Log:
     """
 
     values: dict[Leaf, Any] = field(default_factory=dict)
+    foreign: dict[str, int] = field(default_factory=dict)
+    """The memory of tensors without a name that the host function did not make, by what their
+    sizes are `of`."""
     compared: list[Compared] = field(default_factory=list)
     escaped: dict[Leaf, str] = field(default_factory=dict)
     reads: list[Read] = field(default_factory=list)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ferrule.frontends import packages
 from ferrule.frontends.triton.facts import WARP
 from ferrule.frontends.triton.installed import triton
-from ferrule.frontends.triton.recorded.numbers.base import plain
+from ferrule.frontends.triton.recorded.followed import Followed
+from ferrule.frontends.triton.recorded.numbers.base import numbers_inside, plain
 from ferrule.frontends.triton.recorded.reading import tensors_in
 from ferrule.frontends.triton.recorded.tensors import Recorded, is_torch, recorded
 from ferrule.specs.deferred import dataclass
@@ -69,6 +70,7 @@ def _teller(told: Told, own: Callable[..., Any]) -> Callable[..., Any]:
         if not warmup:
             told(self, grid, args, keywords)
             return None
+        _hold_compiled(self, args, keywords)
         with _forgetting(self):
             given, named = plain(args), plain(keywords)
             compiled = own(self, *given, grid=plain(grid), warmup=True, **named)
@@ -79,6 +81,20 @@ def _teller(told: Told, own: Callable[..., Any]) -> Callable[..., Any]:
         return _Compiled(compiled, lambda grid, args: told(self, grid, args, options))
 
     return run
+
+
+def _hold_compiled(kernel: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> None:
+    """A call is one in which the same is compiled: for whether an integer is 1, or a multiple of
+    16, and for constants and options as they are."""
+    names = [*(getattr(kernel, "arg_names", None) or ())]
+    kinds = {each.name: each.is_constexpr for each in getattr(kernel, "params", None) or ()}
+    for name, value in (*zip(names, args, strict=False), *keywords.items()):
+        each: Any
+        for each in numbers_inside(value):
+            if kinds.get(name, True) or not isinstance(each, Followed):
+                each.take()
+            else:
+                _ = each == 1, each % 16 == 0
 
 
 @dataclass(frozen=True, slots=True)

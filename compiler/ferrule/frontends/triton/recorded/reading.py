@@ -9,12 +9,12 @@ from dataclasses import field, replace
 from typing import Any
 
 from ferrule.frontends.triton.recorded.followed import Followed, size_of, tree_of_number
-from ferrule.frontends.triton.recorded.forms import Form, fits
+from ferrule.frontends.triton.recorded.forms import Form, fits, is_compact
 from ferrule.frontends.triton.recorded.log import Compared, Log, Read, place
 from ferrule.frontends.triton.recorded.nodes import Leaf, Tree, is_float
 from ferrule.frontends.triton.recorded.numbers.base import Number, plain
 from ferrule.frontends.triton.recorded.numbers.floats import float_of
-from ferrule.frontends.triton.recorded.numbers.viewed import Decision, compare
+from ferrule.frontends.triton.recorded.numbers.viewed import Decision, Path, compare, same
 from ferrule.frontends.triton.recorded.tensors import is_torch
 from ferrule.specs.conditions import Real
 from ferrule.specs.deferred import dataclass
@@ -31,7 +31,8 @@ class Reading:
     the memory of those whose numbers are no constants of the host function, by its identity;
     `made` is that which it made, `shapes` how the sizes were made with which it did; `shared` is
     memory that others than PyTorch may write to, by the function that gave it.  `forms` are those
-    of tensors that functions made, None where nothing is known, and `whole` of the memory.
+    of tensors that functions made, None where nothing is known; `views` are all that are known of
+    a memory, and `wholes` its sizes.
     """
 
     log: Log = field(default_factory=Log)
@@ -43,7 +44,12 @@ class Reading:
     shapes: dict[int, Made] = field(default_factory=dict)
     shared: dict[int, str] = field(default_factory=dict)
     forms: dict[int, Form | None] = field(default_factory=dict)
-    whole: dict[int, Form] = field(default_factory=dict)
+    views: dict[int, list[Form]] = field(default_factory=dict)
+    wholes: dict[int, Sequence[Any]] = field(default_factory=dict)
+    bases: dict[int, Any] = field(default_factory=dict)
+    """The tensors of callers by their memory, from the beginning of which offsets count."""
+    refilled: list[int] = field(default_factory=list)
+    """Memory that the function which runs now has filled as a whole, and did not make."""
     paths: dict[int, tuple[Decision, ...]] = field(default_factory=dict)
     """What a call is compared for where strides are read that follow from others in no known way,
     by the identity of the tensor."""
@@ -60,6 +66,7 @@ class Reading:
         if is_torch(value):
             self.names[id(value)] = name
             self.kept.append(value)
+            self._take_memory(value)
         elif type(value) is int:
             return size_of(self.log, Leaf(name, ""), value)
         elif type(value) is float:
@@ -68,8 +75,21 @@ class Reading:
 
     def forget(self) -> None:
         """What was made until now is the caller's: of its sizes nothing follows from others."""
-        for each in (self.made, self.shapes, self.shared, self.forms, self.whole, self.paths):
+        known = self.made, self.shapes, self.shared, self.forms, self.paths
+        for each in (*known, self.views, self.wholes, self.bases):
             each.clear()
+
+    def _take_memory(self, tensor: Any) -> None:
+        """A tensor that the host function did not make is all that is known of its memory, if it is
+        the first."""
+        storage = _storage(tensor)
+        if storage in self.made or storage in self.bases:
+            return
+        self.bases[storage] = tensor
+        with sys.modules["torch"]._C.DisableTorchFunction():
+            form = self.form(tensor)
+        self.views[storage] = [form]
+        self.wholes[storage] = form.shape
 
     def sizes(self, tensor: Any, kind: str, values: Sequence[int]) -> list[Any]:
         """Sizes or strides of a tensor as the host function reads them; a call is one in which the
@@ -87,9 +107,12 @@ class Reading:
             if form is not None and kind != "shape":
                 _ = [size == 0 for size in form.shape[1:]]  # of what is empty it is another one
             return list(known)
+        self._take_memory(tensor)
         name = self.names.get(id(tensor)) or f"tensor {self._number(tensor)}"
         of, unknown = f"{name} of {len(values)}", self._is_unknown(tensor)
         opaque = id(tensor) in self.forms and id(tensor) not in self.names
+        if self._is_base(tensor) and id(tensor) not in self.names:
+            self.log.foreign[of] = _storage(tensor)
         return [
             size_of(self.log, Leaf(of, kind, axis, unknown, opaque), int(value))
             for axis, value in enumerate(values)
@@ -101,9 +124,41 @@ class Reading:
         strides = tuple(self._sizes(tensor, "stride", tensor.stride()))
         known = self._known(tensor)
         if known is None:
-            offset = 0 if id(tensor) in self.names else None
+            offset = 0 if id(tensor) in self.names or self._is_base(tensor) else None
             return Form(shape, strides, self.paths.get(id(tensor), ()), offset=offset)
         return Form(shape, strides, known.path, known.moves, known.offset)
+
+    def offset(self, tensor: Any) -> Any:
+        """Where a tensor begins in the one of which it is a view, in elements; None if nobody knows
+        it.  A call is one in which the strides are made in the same way."""
+        offset = self.form(tensor).offset
+        if offset is None or isinstance(offset, Number):
+            self.sizes(tensor, "stride", tensor.stride())
+        return offset
+
+    def hold_whole(self, tensor: Any, *, in_order: bool = False) -> None:
+        """A tensor that is all of its memory, without room between its elements, is that in a call;
+        `in_order`: and the elements are in the order of the dims."""
+        form, sizes = self.form(tensor), self.wholes.get(_storage(tensor))
+        if sizes is None or None in form.strides or form.offset is None:
+            self.pin(tensor)
+            return
+        path = Path()
+        path.asks_products("eq", form.shape, sizes)
+        compare(path.decisions)
+        if not in_order:
+            dims = sorted(zip(form.shape, form.strides, strict=True), key=_by_stride)
+            shape, strides = zip(*dims, strict=True) if dims else ((), ())
+            form = replace(form, shape=shape, strides=strides)
+        is_compact(form)
+
+    def wholes_of(self, tensor: Any) -> Sequence[Any]:
+        """The sizes of the memory of a tensor, as far as they are known."""
+        return self.wholes.get(_storage(tensor), ())
+
+    def pin(self, tensor: Any) -> None:
+        """A call is one in which a tensor has the recorded sizes and strides."""
+        compare(tuple(self._pins(tensor)))
 
     def trees(self, tensor: Any) -> list[Tree]:
         """How the sizes of a tensor were made."""
@@ -123,9 +178,13 @@ class Reading:
             path = tuple(each for other in of if other is not tensor for each in self._pins(other))
             self.paths[id(tensor)] = path
             known = None if known is None else replace(known, path=path)
+        if known is not None and not self._begins(known, tensor):
+            known = replace(known, offset=None)
         self.forms[id(tensor)] = known
-        if known is not None and _storage(tensor) in self.made:
-            self.whole.setdefault(_storage(tensor), known)
+        if known is not None:
+            several = self.views.setdefault(_storage(tensor), [])
+            if not any(_is_same(known, each) for each in several):
+                several.append(known)
 
     def _pins(self, tensor: Any) -> Iterator[Decision]:
         """A tensor has the recorded sizes and strides, and begins where it did."""
@@ -139,19 +198,32 @@ class Reading:
         """Another object for the same tensor has its form, too: a backward function gets one."""
         if id(tensor) in self.names:
             return None
-        for form in (self.forms.get(id(tensor)), self.whole.get(_storage(tensor))):
-            if form is not None and fits(form, tensor):
-                return form
-        return None
+        if id(tensor) in self.forms:
+            form = self.forms[id(tensor)]
+            return form if form is not None and fits(form, tensor) else None
+        views = self.views.get(_storage(tensor), ())
+        several = [each for each in views if fits(each, tensor) and self._begins(each, tensor)]
+        # Views that are made in other ways are others in a call.
+        is_one = several and all(_is_same(several[0], each) for each in several)
+        return several[0] if is_one else None
+
+    def _begins(self, form: Form, tensor: Any) -> bool:
+        """Whether a tensor begins where its form says."""
+        base = self.bases.get(_storage(tensor))
+        with sys.modules["torch"]._C.DisableTorchFunction():
+            first = 0 if base is None else base.storage_offset()
+            return form.offset is None or plain(form.offset) + first == tensor.storage_offset()
+
+    def _is_base(self, tensor: Any) -> bool:
+        return self.bases.get(_storage(tensor)) is tensor
 
     def _is_unknown(self, tensor: Any) -> bool:
         """Whether it is neither the caller's, nor made in a way that is known."""
-        return (
-            id(tensor) not in self.names
-            and id(tensor) not in self.forms
-            and _storage(tensor) in self.made
-            and _storage(tensor) not in self.body
-        )
+        storage = _storage(tensor)
+        is_named = id(tensor) in self.names or id(tensor) in self.forms
+        is_view = storage in self.bases and not self._is_base(tensor)
+        is_own = storage in self.made and storage not in self.body
+        return not is_named and (is_view or is_own)
 
     def _is_argument(self, tensor: Any, form: Form) -> bool:
         """Whether the body made it of plain numbers, as one makes an argument."""
@@ -213,6 +285,7 @@ class Reading:
         """A tensor was made with these sizes."""
         trees = [each.tree if isinstance(each, Followed) else int(each) for each in sizes]
         self.shapes[_storage(tensor)] = tuple(plain(list(sizes))), trees
+        self.wholes[_storage(tensor)] = tuple(sizes)
 
     def is_made(self, tensor: Any) -> bool:
         """Whether the host function made the memory of a tensor."""
@@ -221,6 +294,16 @@ class Reading:
     def is_derived(self, *tensors: Any) -> bool:
         """Whether the numbers in one of these tensors do."""
         return any(each in self.derived or each not in self.made for each in map(_storage, tensors))
+
+
+def _is_same(one: Form, other: Form) -> bool:
+    """Whether two forms are made in the same way."""
+    several = ((*each.shape, *each.strides, each.offset) for each in (one, other))
+    return all(map(same, *several)) if len(one.shape) == len(other.shape) else False
+
+
+def _by_stride(dim: tuple[Any, Any]) -> int:
+    return -int(plain(dim[1]))
 
 
 def _storage(tensor: Any) -> int:

@@ -50,6 +50,8 @@ from ferrule.frontends.triton.recorded.whole import Whole
 from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
+    from ferrule.frontends.triton.recorded.log import Compared
+    from ferrule.frontends.triton.recorded.nodes import Tree
     from ferrule.frontends.triton.recorded.sizes import Values
     from ferrule.frontends.triton.recorded.tensors import Recorded
     from ferrule.runtime import Function
@@ -208,10 +210,23 @@ class Launches(Watching):
         check_reads(self._reading)
         check_drawn(self._changed)
         made, shapes = frozenset(self._reading.made), self._reading.shapes
-        trees = [() if each is None else self._reading.trees(each) for each in results or ()]
+        told = [self._told(each) for each in results or ()]
+        trees, held = [each for each, _ in told], [each for _, each in told]
         called = self._given, self._called
         computed = {**self._reading.shared, **self._computed}
-        return Host(self._inputs, found, made, computed, shapes, trees, *called)
+        return Host(self._inputs, found, made, computed, shapes, trees, held, *called)
+
+    def _told(self, result: Any) -> tuple[Sequence[Tree], Sequence[Compared]]:
+        """How the sizes of a result were made, and what is compared for it to be whole."""
+        if result is None:
+            return (), ()
+        reading = self._reading
+
+        def ask() -> Sequence[Tree]:
+            reading.hold_whole(result, in_order=True)
+            return reading.trees(result)
+
+        return reading.log.again(ask)
 
     def _same_fills(self, others: Sequence[Launches]) -> list[Filled]:
         """The fills, which all recordings have.  CompileError for one that differs."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from itertools import chain
 from typing import Any, Final
@@ -28,7 +28,7 @@ from ferrule.frontends.triton.recorded.forms import (
     product,
     unknown,
 )
-from ferrule.frontends.triton.recorded.numbers.base import Number, plain
+from ferrule.frontends.triton.recorded.numbers.base import Number, numbers_inside, plain
 from ferrule.frontends.triton.recorded.numbers.parted import forms_of_parts
 from ferrule.frontends.triton.recorded.numbers.viewed import same
 from ferrule.frontends.triton.recorded.reading import Reading, tensors_in
@@ -38,7 +38,10 @@ _OF_DTYPE: Final = frozenset(
     "ndim itemsize requires_grad is_leaf dim element_size is_floating_point is_complex is_signed "
     "get_device is_tensor is_cuda is_cpu is_meta is_sparse is_quantized is_nested is_mkldnn "
     "is_inference is_pinned is_neg is_conj is_xpu is_mps is_hip size stride numel nelement "
-    "__len__ storage_offset data_ptr nbytes is_contiguous".split()
+    "__len__ storage_offset data_ptr nbytes shape is_contiguous untyped_storage storage names "
+    "_typed_storage __cuda_array_interface__ __dlpack_device__ is_set_to _is_view grad_fn "
+    "retains_grad has_names is_shared is_coalesced _version output_nr is_sparse_csr is_vulkan "
+    "is_maia is_mtia is_xla is_ipu is_ort __hash__ register_hook".split()
 )
 """Functions that give a number or a bool that follows from no size, or that is followed."""
 _GIVES_BACK: Final = frozenset(
@@ -101,10 +104,12 @@ def shaped(reading: Reading, name: str, args: Sequence[Any], kwargs: Any, result
     given = list(tensors_in([*args, *kwargs.values()]))
     made = list(tensors_in(result))
     if name not in NUMBERS_KNOWN:  # as a custom operator, whose host function gets plain numbers
-        for number in numbers_in([*args, *kwargs.values()]):
+        for number in numbers_inside([*args, *kwargs.values()]):
             number.take()
-    if given and isinstance(result, bool | int) and name not in _OF_DTYPE:
+    if given and name not in (_OF_DTYPE | PARTED) and _tells(result):
         _taken(reading, given, args, kwargs)
+        for tensor in given:  # of a bool, strides may be what decides
+            reading.pin(tensor)
     if given and made:
         _compare(reading, name, given[0], args, kwargs)
     parts = _parts_of(reading, name, args, kwargs, made) if name in PARTED else None
@@ -115,6 +120,21 @@ def shaped(reading: Reading, name: str, args: Sequence[Any], kwargs: Any, result
         reading.make(each, form, given)
 
 
+def _tells(result: Any) -> bool:
+    """Whether numbers are in the result of a function of PyTorch, as they are or in something that
+    nobody looks into."""
+    if isinstance(result, tuple | list):
+        return not result or any(map(_tells, result))
+    return not (result is None or isinstance(result, str) or is_torch(result) or _is_kind(result))
+
+
+def _is_kind(value: Any) -> bool:
+    """Whether this is a dtype, a device, or the like."""
+    torch = sys.modules["torch"]
+    kinds = torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Generator
+    return isinstance(value, (*kinds, type))
+
+
 def _parts_of(
     reading: Reading, name: str, args: Sequence[Any], kwargs: Any, made: Sequence[Any]
 ) -> Sequence[Form | None]:
@@ -122,11 +142,13 @@ def _parts_of(
     _hold(reading, *(args[1:] if name == "unbind" else args[2:]))
     try:
         form = None if kwargs else reading.form(args[0])
-        found = form and forms_of_parts(name, form, args[1:], len(made))
+        found = None if form is None else forms_of_parts(name, form, args[1:], len(made))
     except (TypeError, ValueError, ZeroDivisionError):  # arguments in another form
         found = None
-    is_known = found and len(found) == len(made) and all(map(fits, found, made))
-    return found if found and is_known else [None] * len(made)
+    if found is not None and len(found) == len(made) and all(map(fits, found, made)):
+        return found
+    _taken(reading, [args[0]] if args else [], args, kwargs)
+    return [None] * len(made)
 
 
 def _compare(reading: Reading, name: str, tensor: Any, args: Sequence[Any], kwargs: Any) -> None:
@@ -153,7 +175,7 @@ def _compare(reading: Reading, name: str, tensor: Any, args: Sequence[Any], kwar
         _hold(reading, args[1])
         _divided([reading.sizes(tensor, "shape", tensor.shape)[plain(args[1])]], args[2:])
     elif name in _OF_DIMS:
-        _hold(reading, *numbers_in([*args[1:], *kwargs.values()]))
+        _hold(reading, *numbers_inside([*args[1:], *kwargs.values()]))
     if name == "squeeze":
         for size in reading.sizes(tensor, "shape", tensor.shape):
             _ = size == 1
@@ -174,7 +196,7 @@ def _form(
         return found
     if found is not None and has_shape(found, made):
         of = reading.form(given[0]).shape if given else ()
-        others = numbers_in([*args, *kwargs.values()])
+        others = numbers_inside([*args, *kwargs.values()])
         _hold(reading, *(each for each in others if not any(same(each, size) for size in of)))
         return unknown(found.shape)
     if is_torch(made) and given and name not in KNOWN and _is_of_elements(name):
@@ -202,7 +224,7 @@ def is_contiguous(reading: Reading, tensor: Any) -> bool:
 def _taken(reading: Reading, tensors: Sequence[Any], args: Sequence[Any], kwargs: Any) -> None:
     """Sizes and numbers of which nobody knows what a function made of them."""
     sizes = (reading.sizes(tensor, "shape", tensor.shape) for tensor in tensors)
-    for each in (*chain(*sizes), *numbers_in([*args, *kwargs.values()])):
+    for each in (*chain(*sizes), *numbers_inside([*args, *kwargs.values()])):
         if isinstance(each, Number):
             each.take()
 
@@ -210,17 +232,6 @@ def _taken(reading: Reading, tensors: Sequence[Any], args: Sequence[Any], kwargs
 def taken(given: Sequence[Any], reading: Reading) -> None:
     """All sizes and numbers that a function got."""
     _taken(reading, [*tensors_in(given)], given, {})
-
-
-def numbers_in(value: Any) -> Iterator[Any]:
-    """The numbers in arguments of a function that are followed."""
-    if isinstance(value, Number):
-        yield value
-    elif isinstance(value, slice):
-        yield from numbers_in([value.start, value.stop, value.step])
-    elif isinstance(value, tuple | list):
-        for each in value:
-            yield from numbers_in(each)
 
 
 def _parts(reading: Reading, tensor: Any, index: Any) -> None:

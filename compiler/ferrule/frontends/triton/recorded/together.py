@@ -21,9 +21,10 @@ from ferrule.frontends.triton.recorded.following import Following
 from ferrule.frontends.triton.recorded.grids import asked, listed, meta_of
 from ferrule.frontends.triton.recorded.hosts.parameters import is_same
 from ferrule.frontends.triton.recorded.nodes import Tree
-from ferrule.frontends.triton.recorded.numbers.base import Number, plain
+from ferrule.frontends.triton.recorded.numbers.base import plain
 from ferrule.frontends.triton.recorded.numbers.deciding import lines_told, with_line
 from ferrule.frontends.triton.recorded.reading import Reading
+from ferrule.frontends.triton.recorded.shaping import is_contiguous
 from ferrule.frontends.triton.recorded.sizes import Sizes, Values
 from ferrule.frontends.triton.recorded.tensors import Recorded, is_torch, recorded
 from ferrule.frontends.triton.recorded.views import Free, View, tensor_like, tensor_over
@@ -248,6 +249,17 @@ class Together:
             values.append(int(plain(sizes[axis])))
         return self.followed(trees, tuple(values), what)
 
+    def is_contiguous(self, name: str) -> bool | None:
+        """Whether a tensor among the arguments is compact, in each call; None if only some are."""
+        what = f"{self.kernel.name}: {name}.is_contiguous(), which a function of the kernel asks"
+        found = set[bool]()
+        for at, launch in enumerate(self.launches):
+            ask = partial(is_contiguous, launch.reading, launch.given[name])
+            outcome, compared = launch.reading.log.again(ask)
+            self.following.compared[at] += [replace(each, where=what) for each in compared]
+            found.add(outcome)
+        return found.pop() if len(found) == 1 else None
+
     def offset(self, name: str, values: Values, what: str) -> Dim | None:
         """Where a tensor among the arguments begins in the one of which it is a view, in elements;
         None where nobody knows how it was made."""
@@ -297,10 +309,7 @@ class Together:
 
 
 def _offset_of(reading: Reading, tensor: Any) -> Any:
-    offset = reading.form(tensor).offset
-    if offset is None or isinstance(offset, Number):  # made of strides, which are compared
-        reading.sizes(tensor, "stride", tensor.stride())
-    return offset
+    return reading.offset(tensor)
 
 
 def _sizes_of(reading: Reading, tensor: Any, kind: str) -> list[Any]:

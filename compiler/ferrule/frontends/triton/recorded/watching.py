@@ -14,7 +14,7 @@ from ferrule.frontends.triton.recorded.hosts.drawn import States, changed, state
 from ferrule.frontends.triton.recorded.hosts.host import Filled
 from ferrule.frontends.triton.recorded.launch import RecordedLaunch
 from ferrule.frontends.triton.recorded.log import frames
-from ferrule.frontends.triton.recorded.numbers.base import plain
+from ferrule.frontends.triton.recorded.numbers.base import Number, numbers_inside, plain
 from ferrule.frontends.triton.recorded.numbers.floats import Float
 from ferrule.frontends.triton.recorded.patches import Data, Written
 from ferrule.frontends.triton.recorded.reading import Reading
@@ -49,6 +49,9 @@ class Watching:
         for each in (*args, *more.values()):
             if isinstance(each, Float) and each.as_float() is None:
                 each.take()
+            elif not isinstance(each, Number):
+                for number in numbers_inside(each):  # as of a tuple, which is compiled in
+                    self._reading.hold(number)
         numbers = trees_of({**dict(enumerate(args)), **more})
         of_grid = trees_of(dict(enumerate(grid if isinstance(grid, tuple | list) else (grid,))))
         seen = len(self._reading.log.compared)
@@ -104,6 +107,8 @@ class Watching:
             if maker is None and not self._called:
                 self._reading.body.add(storage)
         if kind.value is not None and written.is_whole:
+            if not kind.is_new:
+                self._reading.refilled.append(storage)
             tree = self._reading.filling if kind.is_given else None
             self._fills.append(Filled(storage, kind.value, len(self._launches), tree))
             self._reading.settle(storage)

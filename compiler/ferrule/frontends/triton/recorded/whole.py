@@ -188,6 +188,7 @@ class Whole:
 
     def _take_numbers(self, numbers: Sequence[FreeNumber]) -> None:
         following = self.launches[0].following
+        following.owners = self.owners
         for found in numbers:
             self.given[found.scalar.name] = found.scalar
             if found.scalar.dtype.kind == "float":
@@ -257,6 +258,9 @@ class Whole:
             [host.trees[at] for host in self.hosts], [one.shape for one in each], what
         )
         self._check_told(shape, what)
+        where = f"{what} is a part of a tensor"
+        for compared, host in zip(self.launches[0].following.compared, self.hosts, strict=True):
+            compared += [replace(each, where=where) for each in host.held[at]]
         tensor = Tensor(self._free_name(f"result_{at}"), shape, first.dtype)
         self._own_memory(tensor, each)
         return tensor
@@ -344,8 +348,9 @@ class Whole:
         values = tuple(one.offset - of.offset for one, of in pairs)
         same = all(one.dtype.bits == of.dtype.bits for one, of in pairs)
         what = f"{self.name}: where {name} of {launch.kernel.name} begins in {tensor.name}"
-        found = launch.offset(name, values, what) if same and min(values) >= 0 else None
-        if found is None and any(one.offset != of.offset for one, of in pairs):
+        is_begun = min(values) >= 0 and (same or not any(values))
+        found = launch.offset(name, values, what) if is_begun else None
+        if found is None:
             raise CompileError(
                 Diagnostic(
                     f"{self.name}: {name} is a part of {tensor.name} that begins at element "
@@ -354,7 +359,7 @@ class Whole:
                     hint="give it to the host function as a tensor of its own",
                 )
             )
-        return 0 if found is None else found
+        return found
 
     def _own_memory(self, tensor: Tensor, each: Sequence[Recorded]) -> None:
         """A tensor has this memory in the recordings.  CompileError for that of another one."""
@@ -511,7 +516,8 @@ class Whole:
         if launch.is_given(name):
             return None
         whole = made and all(each.is_whole and each.is_compact for each in view.each)
-        return SeenView(view.tensor, partial(launch.size, name), True if whole else None)
+        ask = partial(launch.is_contiguous, name) if whole else lambda: None
+        return SeenView(view.tensor, partial(launch.size, name), ask)
 
     def _own_argument(self, launch: Together, one: Argument, over: Mapping[str, Dim]) -> Argument:
         match one:

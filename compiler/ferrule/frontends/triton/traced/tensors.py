@@ -26,12 +26,12 @@ class SeenView:
     """A part or a view of a function's tensor, of which a launch gets the address.
 
     `tensor` has its name, rank and dtype, `size` gives a size or a stride: "shape" or "stride", and
-    the dim.  `is_compact` is None where only a call knows.
+    the dim.  `is_compact` gives None where only a call knows.
     """
 
     tensor: Tensor
     size: Callable[[str, int], Dim]
-    is_compact: bool | None
+    is_compact: Callable[[], bool | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,8 @@ class TracedTensor:
 
     def is_contiguous(self) -> bool:
         """Whether it is compact in row-major order, if its spec determines that."""
-        if is_compact(self.tensor) if self.view is None else self.view.is_compact:
+        found = is_compact(self.tensor) if self.view is None else self.view.is_compact()
+        if found:
             return True
         raise CompileError(undecided(f"{self.tensor.name}.is_contiguous()"))
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from ferrule.frontends.triton.recorded.hosts.parameters import Given
+from ferrule.frontends.triton.recorded.log import Compared
 from ferrule.frontends.triton.recorded.nodes import Tree
 from ferrule.frontends.triton.recorded.reading import Made
 from ferrule.frontends.triton.recorded.tensors import Recorded
@@ -19,7 +20,8 @@ class Host:
     `inputs` are tensors that callers give, by name, `results` those that it returns.  `made` are
     the storages that it allocated, `computed` those that operations of PyTorch wrote, by the
     operation, and `shapes` are the sizes with which it made storages.  `trees` say of each result
-    how its sizes were made.  `given` is what its parameters were, if it `is_called` by `call`.
+    how its sizes were made, and `held` what is compared for it to be all of its memory.  `given` is
+    what its parameters were, if it `is_called` by `call`.
     """
 
     inputs: Mapping[str, Recorded]
@@ -28,6 +30,7 @@ class Host:
     computed: Mapping[int, str]
     shapes: Mapping[int, Made] = field(default_factory=dict)
     trees: Sequence[Sequence[Tree]] = ()
+    held: Sequence[Sequence[Compared]] = ()
     given: Sequence[Given] = ()
     is_called: bool = False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ferrule.frontends.triton.recorded.log import Log
@@ -137,10 +137,29 @@ def plain(value: Any) -> Any:
         return slice(*map(plain, (value.start, value.stop, value.step)))
     if type(value) is dict:
         return {key: plain(each) for key, each in value.items()}
+    if type(value).__name__ == "constexpr":
+        known = plain(value.value)
+        return value if known is value.value else type(value)(known)
     if type(value).__name__.startswith("TensorDescriptor"):
         for name in ("shape", "strides", "block_shape"):
             setattr(value, name, plain(list(getattr(value, name))))
     return value
+
+
+def numbers_inside(value: Any) -> Iterator[Number]:
+    """The numbers that are followed in tuples, lists, dicts, slices, and what Triton calls a
+    constant."""
+    if isinstance(value, Number):
+        yield value
+    elif isinstance(value, tuple | list):
+        for each in value:
+            yield from numbers_inside(each)
+    elif isinstance(value, dict):
+        yield from numbers_inside([*value.values()])
+    elif isinstance(value, slice):
+        yield from numbers_inside([value.start, value.stop, value.step])
+    elif type(value).__name__ == "constexpr":
+        yield from numbers_inside(value.value)
 
 
 def fill(kind: type, names: str, method: Callable[..., Any]) -> None:

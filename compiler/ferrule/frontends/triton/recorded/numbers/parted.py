@@ -20,11 +20,12 @@ def forms_of_parts(name: str, form: Form, given: Sequence[Any], count: int) -> l
     `given` are the arguments behind the tensor.  They may be wrong, and are to be compared with the
     tensors.
     """
-    how, axis = (None, *given) if name == "unbind" else (*given, 0)[:2]
+    how, axis = (None, *given, 0)[:2] if name == "unbind" else (*given, 0)[:2]
     at = plain(axis) % len(form.shape)
     size = form.shape[at]
     if name == "unbind":
-        return [selected(form, (at, number)) for number in range(count) if size == count]
+        _ = size == count
+        return [selected(form, (at, number)) for number in range(count)]
     lengths = _lengths(name, size, how, count)
     if lengths is None:
         return None
