@@ -89,12 +89,12 @@ def _hold_compiled(kernel: Any, args: Sequence[Any], keywords: Mapping[str, Any]
     names = [*(getattr(kernel, "arg_names", None) or ())]
     kinds = {each.name: each.is_constexpr for each in getattr(kernel, "params", None) or ()}
     for name, value in (*zip(names, args, strict=False), *keywords.items()):
-        each: Any
-        for each in numbers_inside(value):
-            if kinds.get(name, True) or not isinstance(each, Followed):
-                each.take()
+        for number in numbers_inside(value):
+            size: Any = number
+            if kinds.get(name, True) or type(number) is not Followed:
+                number.take()
             else:
-                _ = each == 1, each % 16 == 0
+                _ = size == 1, size % 16 == 0
 
 
 @dataclass(frozen=True, slots=True)
