@@ -104,7 +104,7 @@ def power(x: Num, y: Num) -> Num:
     limit = 2.0 ** (form_of(x).mantissa + 18)
     product = times_number(_log_pair(magnitude), y.within(-limit, limit))
     parts = exp_parts(product.hi, product.lo)
-    result = _of_extremes(scaled(parts.pair.sum(), parts.z), magnitude, y)
+    result = _of_extremes(scaled(parts.pair.hi, parts.z), magnitude, y)
     result = _signed(result, x, y)
     result = result.unless(x.is_nan() | y.is_nan(), x + y)
     # Last, as in C: 1 to the power of NaN is 1, and so is NaN to the power of 0.
