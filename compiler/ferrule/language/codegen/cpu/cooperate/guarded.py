@@ -35,7 +35,10 @@ it."""
 def find(region: ops.Region, uniform: Uniform, makers: Mapping[ops.Value, ops.Op]) -> Pieces:
     """The guards of a region that become phases: none if it has one alone."""
     branches = (op for op in region.ops if isinstance(op, ops.If))
-    found = [op for op in branches if _is_piece(op, uniform, makers)]
+    guards = [op for op in branches if _is_guard(op, uniform, makers)]
+    # What a thread has read of its parts of a row outlives these phases, so it is in memory.
+    kept = {tensor for op in guards if any(map(_accesses, op.then.ops)) for tensor in _own(op)}
+    found = [op for op in guards if any(map(_accesses, op.then.ops)) or kept & _own(op)]
     # One guard alone costs a masked vector; as a phase, what else stands there would go through
     # slots.
     if len(found) < 2:
@@ -49,8 +52,8 @@ def find(region: ops.Region, uniform: Uniform, makers: Mapping[ops.Value, ops.Op
     }
 
 
-def _is_piece(op: ops.If, uniform: Uniform, makers: Mapping[ops.Value, ops.Op]) -> bool:
-    """Whether a branch guards accesses, and neighbouring threads pass it."""
+def _is_guard(op: ops.If, uniform: Uniform, makers: Mapping[ops.Value, ops.Op]) -> bool:
+    """Whether a branch guards accesses and arithmetic, and neighbouring threads pass it."""
     if uniform.in_frame(op):
         return False
     # Results go through slots, which have numbers. The other side is computed for all threads
@@ -58,8 +61,7 @@ def _is_piece(op: ops.If, uniform: Uniform, makers: Mapping[ops.Value, ops.Op]) 
     kept = all(isinstance(result.type, DType) for result in op.results)
     if not kept or not all(map(is_plain, op.otherwise.ops)) or not _is_end(op, uniform, makers):
         return False
-    simple = all(is_plain(each) or isinstance(each, (ops.Load, ops.Store)) for each in op.then.ops)
-    return simple and any(map(_accesses, op.then.ops))
+    return all(is_plain(each) or isinstance(each, (ops.Load, ops.Store)) for each in op.then.ops)
 
 
 def _is_end(op: ops.If, uniform: Uniform, makers: Mapping[ops.Value, ops.Op]) -> bool:
@@ -87,6 +89,12 @@ def _grows(value: ops.Value, uniform: Uniform, makers: Mapping[ops.Value, ops.Op
 def _accesses(op: ops.Op) -> bool:
     """Whether an op reads or writes memory that is not the thread's own."""
     return isinstance(op, (ops.Load, ops.Store)) and not op.tensor.tensor.is_own
+
+
+def _own(op: ops.If) -> set[ops.Value]:
+    """The thread's own tensors that a guard accesses."""
+    accesses = (each for each in op.then.ops if isinstance(each, (ops.Load, ops.Store)))
+    return {each.tensor for each in accesses if each.tensor.tensor.is_own}
 
 
 def _read(op: ops.Op) -> set[ops.Value]:

@@ -24,6 +24,7 @@ from ferrule.language.codegen.cpu.cooperate.frames import Frames
 from ferrule.language.codegen.cpu.cooperate.kept import Guard, Slot, Values
 from ferrule.language.codegen.cpu.cooperate.numbering import Numbering
 from ferrule.language.codegen.cpu.cooperate.quotients import Quotients
+from ferrule.language.codegen.cpu.cooperate.unread import without_unread
 from ferrule.language.codegen.facts.extents import extents
 from ferrule.language.codegen.facts.launched import Launched
 from ferrule.language.codegen.facts.uniform import (
@@ -67,6 +68,7 @@ def split(
     launched = launched or Launched()
     threads = launched.most_threads
     many = threads >= guarded.FEWEST
+    kernel = without_unread(kernel)
     splitter = _Splitter(cut, spread.found(kernel), spread.pitch(threads), many)
     simple = (op for op in kernel.facts.ops if isinstance(op, ops.SimpleOp))
     splitter.fit.update(extents(simple, launched))
