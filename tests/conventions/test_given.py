@@ -13,7 +13,17 @@ import tvm_ffi
 
 import ferrule as fe
 from ferrule import compiler, specs
-from ferrule.compiler.conventions import CFunction, Give, Out, Require, Sequence, cast
+from ferrule.compiler.conventions import (
+    GIVEN,
+    CFunction,
+    Give,
+    Made,
+    Out,
+    Require,
+    Sequence,
+    View,
+    cast,
+)
 from ferrule.specs import Pointer, Scalar, Signature, Tensor
 
 N, M = (specs.sym_int(symbol=name) for name in "nm")
@@ -137,6 +147,42 @@ def test_a_tensor_of_a_tuple_and_none_that_stands_elsewhere(tmp_path: Any) -> No
         Give(Tensor("x", (N,), "float32", read_only=True))
 
 
+def test_values_at_places_of_results(tmp_path: Any) -> None:
+    """Texts, parts of arguments and tensors of a size that an integer tells, among the results."""
+    k, out = Scalar("k", "int64"), Tensor("out", (N,), "float32")
+    room = Tensor("room", (k.value + 1, 2), "float32", device="cpu")
+    part = View(X, (M - 1, N), (1, M), 1)
+    fills = [
+        CFunction("memset", [each.data, 0, cast(each.nbytes, "uint64")]) for each in (out, room)
+    ]
+    steps = Sequence([*fills, Give("mode", part, Made(room), k, 5)], temporaries=[room])
+    order = [GIVEN, out, GIVEN, specs.NoneValue("nothing"), GIVEN]
+    f = compiler.build(Signature("several", [X, k]), steps, results=order)
+    assert str(f.signature).endswith(
+        "Tuple[str, Tensor([n], float32), Tensor([m - 1, n], float32), None, "
+        "Tensor([n0, 2], float32), int64, int64]"
+    )
+    f.export_library(tmp_path / "several.so")
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    for each in (f, fe.runtime.load_module(tmp_path / "several.so").several):
+        text, made, turned, nothing, temporary, *numbers = each(x, 6)
+        assert (text, nothing, numbers) == ("mode", None, [6, 5])
+        assert np.from_dlpack(made).shape == (3,) and np.from_dlpack(temporary).shape == (7, 2)
+        np.testing.assert_array_equal(np.from_dlpack(turned), x[:, 1:].T)
+        assert np.shares_memory(np.from_dlpack(turned), x)
+    rest = f(x.copy(), 6)[2]
+    gc.collect()
+    np.testing.assert_array_equal(np.from_dlpack(rest), x[:, 1:].T)
+    with pytest.raises(
+        ValueError, match="2 places of results=.* are GIVEN, but .* gives 1 results"
+    ):
+        compiler.build(Signature("f", [X]), Give(N), results=[GIVEN, GIVEN])
+    with pytest.raises(ValueError, match="the call does not make 'out'"):
+        compiler.build(Signature("f", [X]), Give(Made(out)))
+    with pytest.raises(ValueError, match="is read_only, but what comes back could be written"):
+        Give(View(Tensor("x", (N,), "float32", read_only=True), (N,), (1,)))
+
+
 def test_a_program_gives_back_what_it_has_made_what_it_got_and_no_part() -> None:
     same = compiler.build(Signature("same", [x := Tensor("x", (N,), "float32")]), Give(x))
 
@@ -165,7 +211,7 @@ def test_a_program_gives_back_what_it_has_made_what_it_got_and_no_part() -> None
 
 
 def test_other_values_are_refused() -> None:
-    for wrong in (specs.Stream("s"), specs.AnyValue("v"), 1.5, None, True, "n"):
+    for wrong in (specs.Stream("s"), specs.AnyValue("v"), 1.5, None, True, b"n"):
         with pytest.raises(TypeError, match="Give: expected a size, a number, an address, a text"):
             Give(wrong)
     with pytest.raises(ValueError, match="expected a size or a parameter"):

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from cuda_device import FakeCuda
+from cuda_device import FakeCuda, data_ptr
 from triton_launcher import tensor
 
 import ferrule as fe
@@ -69,6 +69,143 @@ def test_none_among_results_stays(gpu: FakeCuda, hosts: ModuleType) -> None:
     assert recorded(alone, zeros(3, 40)).compile(target="sm_90a", specialize=[{}])(x) is None
     found = recorded(both, zeros(3, 40)).compile(target="sm_90a", specialize=[{}])(x)
     assert tuple(found) == (None, None)
+
+
+def settings(n: int) -> tuple[int, int]:
+    import triton
+
+    block = triton.next_power_of_2(n)
+    return block, 8 if block >= 256 else 4
+
+
+MODES = {"llama": 0, "gemma": 1}
+
+
+def norm(hosts: ModuleType, x: Any, w: Any, eps: float, mode: str = "llama") -> Any:
+    """As a library's forward function, which gives its backward function what that needs."""
+    shape = x.shape
+    x = x.view(-1, shape[-1])
+    rows, n = x.shape
+    block, warps = settings(n)
+    y, rstd = empty(rows, n), empty(rows)
+    hosts.scaled[(rows,)](x, rstd, w, y, x.stride(0), n, eps, BLOCK=block, num_warps=warps)
+    numbers = (block, warps, MODES[mode], mode, None, eps > 0, 2 * eps, rows, n // 2, 0.5)
+    return (y.view(*shape), x, rstd, *numbers)
+
+
+def shown(value: Any) -> Any:
+    return tuple(value.shape) if hasattr(value, "shape") else value
+
+
+@pytest.mark.usefixtures("allocator")
+@pytest.mark.parametrize("general", [False, True])
+def test_numbers_among_results(gpu: FakeCuda, hosts: ModuleType, general: bool) -> None:
+    """Constants, and what is computed of sizes and floats of the call; each side of a comparison
+    has its block."""
+
+    def host(x: Any, w: Any, eps: float, mode: str = "llama") -> Any:
+        return norm(hosts, x, w, eps, mode)
+
+    sizes = ((2, 3, 70, 1e-6), (3, 5, 100, 1e-5), (2, 4, 170, 1e-6), (4, 5, 200, 1e-3))
+    recordings = [recorded(host, zeros(a, b, n), zeros(n), eps) for a, b, n, eps in sizes]
+    how: Any = {"target": "sm_90a", "specialize": [{}]}
+    one = recordings[0].compile(**how)
+    two = recordings[0].compile(recordings[1], general=general, **how)
+    sides = recordings[0].compile(*recordings[1:], general=general, **how)
+    for function, several in (
+        (one, [sizes[0]]),
+        (two, [*sizes[:2], (3, 4, 90, 0.5)]),
+        (sides, [*sizes, (3, 4, 90, 0.5), (3, 4, 190, 0.25)]),
+    ):
+        for a, b, n, eps in several:
+            x, of_x = tensor(a, b, n)
+            at = of_x.data_ptr()
+            found = function(x, tensor(n)[0], eps)
+            with frontend.recording() as launches:
+                wanted = launches.call(host, zeros(a, b, n), zeros(n), eps)
+            assert [*map(shown, found)] == [*map(shown, wanted)]
+            kinds = [type(each).__name__ for each in found[3:]]
+            assert kinds == "int int int str NoneType bool float int int float".split()
+            assert data_ptr(found[1]) == at != data_ptr(found[0])
+
+
+@pytest.mark.usefixtures("allocator")
+def test_tensors_of_the_caller_come_back(gpu: FakeCuda, hosts: ModuleType) -> None:
+    """Themselves, a part of them, or in another shape: the same memory."""
+
+    def host(x: Any, total: Any) -> Any:
+        rows(hosts, x, total)
+        q, r = x.shape[0] // 4 * 4, x.shape[0] % 4
+        return total, x[r:], x.t(), x[:q].view(-1), x.unsqueeze(0)
+
+    one, other = recorded(host, zeros(4, 40), zeros(4)), recorded(host, zeros(8, 50), zeros(8))
+    function = one.compile(other, target="sm_90a", specialize=[{}])
+    for m, n in ((4, 40), (8, 50), (5, 44), (7, 50)):
+        (x, of_x), (total, of_total) = tensor(m, n), tensor(m)
+        at = of_x.data_ptr()
+        found = function(x, total)
+        r, q = m % 4, m // 4 * 4
+        assert [*map(shown, found)] == [(m,), (m - r, n), (n, m), (q * n,), (1, m, n)]
+        where = [of_total.data_ptr(), at + 4 * r * n, at, at, at]
+        assert [*map(data_ptr, found)] == where
+
+    def elsewhere(x: Any) -> Any:
+        rows(hosts, x, empty(x.shape[0]))
+        return KEPT[0]
+
+    KEPT = [zeros(4)]
+    with pytest.raises(fe.CompileError, match="result 0 is a tensor that the caller has, and no"):
+        recorded(elsewhere, zeros(4, 40)).compile(target="sm_90a")
+
+
+@pytest.mark.usefixtures("allocator")
+@pytest.mark.parametrize("general", [False, True])
+def test_a_size_that_is_an_integer_of_the_call(
+    gpu: FakeCuda, hosts: ModuleType, general: bool
+) -> None:
+    import torch
+
+    def host(x: Any, k: int) -> Any:
+        room, ones, total = empty(k), torch.ones(2 * k, 3), torch.full((k + 1,), 2.5)
+        for each in (room, ones, total):
+            rows(hosts, x, each)
+        return ones, total
+
+    one, other = recorded(host, zeros(3, 40), 4), recorded(host, zeros(5, 40), 7)
+    function = one.compile(other, target="sm_90a", specialize=[{}], general=general)
+    for k in (4, 5, 7):
+        gpu.clear()
+        found = function(tensor(4, 40)[0], k)
+        assert [*map(shown, found)] == [(2 * k, 3), (k + 1,)]
+        fills = [each.parameters[:2] for each in gpu.launches() if each.kernel == "fill"]
+        assert [[int.from_bytes(each, "little") for each in one] for one in fills] == [
+            [data_ptr(found[0]), 6 * k],
+            [data_ptr(found[1]), k + 1],
+        ]
+    with pytest.raises(ValueError, match="k >= (0|4), but got k = -1"):
+        function(tensor(4, 40)[0], -1)
+
+
+def test_results_that_nobody_returns(hosts: ModuleType) -> None:
+    import torch
+
+    def host(x: Any, what: Any) -> Any:
+        rows(hosts, x, empty(x.shape[0]))
+        return {"dtype": x.dtype, "dict": {"n": 1}, "tuple": (1, (2, 3)), "differs": n[0]}[what]
+
+    n = ["a"]
+    for what, text in (
+        ("dtype", "a result of the recording is a dtype\\n  expected: a tensor, a number"),
+        ("dict", "a result of the recording is a dict"),
+        ("tuple", "a result of the recording is a tuple"),
+    ):
+        with pytest.raises(fe.CompileError, match=text):
+            recorded(host, torch.zeros(3, 40), what).compile(target="sm_90a")
+    one = recorded(host, torch.zeros(3, 40), "differs")
+    n[0] = "b"
+    other = recorded(host, torch.zeros(5, 40), "differs")
+    with pytest.raises(fe.CompileError, match="result 0 is 'a' in one recording and 'b' in"):
+        one.compile(other, target="sm_90a")
 
 
 def test_all_recordings_return_the_same_kinds(hosts: ModuleType) -> None:

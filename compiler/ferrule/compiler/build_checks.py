@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Final
 
 from ferrule.compiler.conventions.arguments import listed, shown
+from ferrule.compiler.conventions.give import Given
 from ferrule.compiler.conventions.protocol import CallingConvention, check_convention
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.compiler.options import Options
@@ -42,7 +43,9 @@ def check_options(name: str, options: Options, target: str) -> None:
 
 
 def check_request(
-    signature: Signature, convention: CallingConvention, results: Sequence[Tensor | NoneValue]
+    signature: Signature,
+    convention: CallingConvention,
+    results: Sequence[Tensor | NoneValue | Given],
 ) -> None:
     """Raise TypeError or ValueError for arguments that `build` cannot accept, see there."""
     if not isinstance(signature, Signature):
@@ -60,8 +63,16 @@ def check_request(
         raise ValueError(
             f"{signature.name}: a signature has no result of its own here: say `results=[…]`"
         )
+    places = sum(isinstance(each, Given) for each in results)
+    if places > len(convention.results()):
+        raise ValueError(
+            f"{signature.name}: {places} places of results=[…] are GIVEN, but the convention gives "
+            f"{len(convention.results())} results"
+        )
     taken = {param.name: "a parameter" for param in signature.params}
     for position, tensor in enumerate(results):
+        if isinstance(tensor, Given):
+            continue
         if not isinstance(tensor, Tensor | NoneValue):
             raise TypeError(
                 f"{signature.name}: a result is a Tensor, but got {shown(tensor)}: its spec goes "

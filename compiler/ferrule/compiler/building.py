@@ -26,6 +26,7 @@ from ferrule.compiler.cache.through import Wanted, through
 from ferrule.compiler.cache.toolchain import of_images, parts_of
 from ferrule.compiler.conventions.arguments import TYPES
 from ferrule.compiler.conventions.base import Call
+from ferrule.compiler.conventions.give import Given
 from ferrule.compiler.conventions.objects import held, place_of
 from ferrule.compiler.conventions.protocol import CallingConvention
 from ferrule.compiler.conventions.requirements import with_requirements
@@ -84,7 +85,7 @@ def build(
     signature: Signature,
     convention: CallingConvention,
     *,
-    results: Sequence[Tensor | NoneValue] = (),
+    results: Sequence[Tensor | NoneValue | Given] = (),
     options: str | Options | None = None,
     doc: str | None = None,
     location: Location | None = None,
@@ -97,9 +98,10 @@ def build(
 
     `results` are tensors that the function allocates with the caller's allocator and returns: one
     tensor, or a tuple of several, in which a `NoneValue` is None.  A convention refers to their
-    address as `.data`, like the address of a parameter.  Their sizes are expressions over the
-    signature's symbols.  Their memory is uninitialised; `zero` names the results to fill with zeros
-    before the call, True means all.
+    address as `.data`, like the address of a parameter.  Results that the convention gives come
+    behind them, or at the places of `conventions.GIVEN` among them.  Their sizes are expressions
+    over the signature's symbols.  Their memory is uninitialised; `zero` names the results to fill
+    with zeros before the call, True means all.
     `options` as for `compile`; an option for the compilation of kernels is a CompileError here.
     Tensors of the signature without a device are on the GPU if the convention launches GPU kernels,
     otherwise on the CPU.  `location` is shown in tracebacks of errors.  `sources` are compiled
@@ -206,7 +208,7 @@ def compiled(
     signature: Signature,
     convention: CallingConvention,
     *,
-    results: Sequence[Tensor | NoneValue] = (),
+    results: Sequence[Tensor | NoneValue | Given] = (),
     options: str | Options | None = None,
     doc: str | None = None,
     location: Location | None = None,
@@ -229,7 +231,8 @@ def compiled(
     check_options(signature.name, chosen, target)
     signature = with_requirements(signature, convention)
     _check_contexts(signature, convention)
-    body, call = _Building(signature, convention, allocated, target, zeroed, bool(results)).body()
+    building = _Building(signature, convention, allocated, target, zeroed, tuple(results))
+    body, call = building.body()
     said, remarks = assumed(signature, assumes, call.assumed), tuple(call.remarks)
     loud = [text for text, is_loud in call.remarks.items() if is_loud]
     warn(signature.name, loud)
@@ -237,7 +240,7 @@ def compiled(
         keep(signature.name, body.device_code, chosen)
     params = held(signature, objects_of(convention)).params
     own = (_given(each, target) if isinstance(each, Tensor) else each for each in results)
-    returned = [*own, *convention.results()]
+    returned = _in_order([*own], convention.results())
     here = tuple(placed(param, target) for param in params)
     wrapped = signature.altered(
         params=exactly(here, signature, call.numbers, call.described, call.exact),
@@ -261,6 +264,13 @@ def compiled(
 def _given(result: Tensor, target: str) -> Param:
     """A result as callers get it: how much was allocated is not theirs."""
     return placed(changed(result, capacity=None), target)
+
+
+def _in_order(results: Sequence[Param | Given], given: Sequence[Param]) -> list[Param]:
+    """The results, with those that the convention gives at their places, or behind the others."""
+    left = list(given)
+    found: list[Param] = [left.pop(0) if isinstance(each, Given) else each for each in results]
+    return [*found, *left]
 
 
 def _result(parts: Sequence[Param]) -> Param | None:
@@ -299,8 +309,13 @@ class _Building:
     results: tuple[Tensor, ...]
     target: str
     zero: tuple[Tensor, ...] = ()
-    returns: bool = False
-    """Whether it returns anything, of itself: one of `results`, or None among them."""
+    order: tuple[Tensor | NoneValue | Given, ...] = ()
+    """What it returns of itself, and the places of what the convention gives."""
+
+    @property
+    def returns(self) -> bool:
+        """Whether it returns anything of itself."""
+        return bool(self.order)
 
     def body(self) -> tuple[Body, Call]:
         """The body, and the `Call` through which the convention generated its code."""
@@ -414,11 +429,7 @@ class _Building:
         """Store the results for the wrapper: the tensors of `results`, then the convention's."""
         names = [each.name for each in (*self.results, *self.convention.results())]
         call.steps.add(f"return {', '.join(names)}")
-        e, slot = call.emitter, 0
-        for _ in self.results:
-            handle = e.load(e.index(call.handles, PTR, slot), PTR)
-            e.store(handle, e.index(results, I64, slot))
-            slot += 1
+        e = call.emitter
         wanted = [len(result_leaves(each)) for each in self.convention.results()]
         given = [leaves() for leaves in call.given_back]
         if wanted != list(map(len, given)):
@@ -426,16 +437,21 @@ class _Building:
                 f"{self.signature.name}: a convention gives back what its `results` say, with as "
                 f"many leaves ({wanted}), but its `emit` did {list(map(len, given))}"
             )
-        for leaves in given:
-            for leaf in leaves:
-                e.store(leaf, e.index(results, I64, slot))
-                slot += 1
+        made = [e.load(e.index(call.handles, PTR, at), PTR) for at in range(len(self.results))]
+        leaves: list[ir.Value] = []
+        for each in self.order:
+            if isinstance(each, Given):
+                leaves += given.pop(0)
+            elif isinstance(each, Tensor):
+                leaves.append(made.pop(0))
+        for slot, leaf in enumerate((*leaves, *(leaf for several in given for leaf in several))):
+            e.store(leaf, e.index(results, I64, slot))
 
     def _made(self) -> list[int]:
         """The slots of the results that are objects, tensors and handles too, which the caller
         shares with this body or with who gave them."""
         slots, position = [], 0
-        for result in (*self.results, *self.convention.results()):
+        for result in _in_order(self.order, self.convention.results()):
             for part in result_parts(result):
                 if isinstance(part, Tensor) or kinds.payload_of(part) is kinds.Payload.OBJECT:
                     slots.append(position)

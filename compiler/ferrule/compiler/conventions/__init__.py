@@ -27,7 +27,7 @@ from ferrule.compiler.conventions.c.returns import CODE, ReturnCode
 from ferrule.compiler.conventions.c.safe_calls import SafeCall
 from ferrule.compiler.conventions.c.structs import Array, Struct, TensorStruct, TensorStructs, Union
 from ferrule.compiler.conventions.c.texts import CBytes, CString, Length
-from ferrule.compiler.conventions.give import Give
+from ferrule.compiler.conventions.give import GIVEN, Give, Made, View
 from ferrule.compiler.conventions.launches.cuda import CudaLaunch
 from ferrule.compiler.conventions.launches.tensor_maps import Im2colMap, TensorMap
 from ferrule.compiler.conventions.memref import Memref, Unranked
@@ -58,6 +58,7 @@ __all__ = [
     "Fault",
     "FirstOf",
     "FunctionPointer",
+    "GIVEN",
     "Give",
     "Handle",
     "HostArgument",
@@ -65,6 +66,7 @@ __all__ = [
     "Im2colMap",
     "InMemory",
     "Length",
+    "Made",
     "Memref",
     "Out",
     "Reference",
@@ -79,6 +81,7 @@ __all__ = [
     "TensorStructs",
     "Union",
     "Unranked",
+    "View",
     "Zero",
     "cast",
 ]

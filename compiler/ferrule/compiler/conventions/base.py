@@ -140,6 +140,8 @@ class Call(Flow):
     steps: Steps = field(default_factory=Steps)
     _said: int = 0
     _made: list[tuple[Tensor, ir.Value]] = field(default_factory=list)
+    _places: dict[int, int] = field(default_factory=dict)
+    """The places of tensors that were allocated in the table of handles, by their identity."""
     _larger: list[tuple[Tensor, ir.Value]] = field(default_factory=list)
     _launchers: dict[int, Launcher] = field(default_factory=dict)
     _entered: dict[int, _Entered] = field(default_factory=dict)
@@ -220,6 +222,14 @@ class Call(Flow):
     def object_of(self, tensor: Tensor) -> ir.Value:
         """The Tensor object of an argument, borrowed; the convention has it among its `objects`."""
         return self.objects[id(tensor)]
+
+    def handle_of(self, tensor: Tensor) -> ir.Value:
+        """The Tensor object of a tensor that the call has allocated, which it owns.  Raises
+        ValueError for another tensor."""
+        if id(tensor) not in self._places:
+            raise ValueError(f"{self.signature.name}: the call does not make {tensor.name!r}")
+        at = self.emitter.index(self.handles, PTR, self._places[id(tensor)])
+        return self.emitter.load(at, PTR, name=tensor.name)
 
     def _near(self, param: Param) -> str:
         """The hint for an unknown parameter if a similar one exists."""
@@ -463,6 +473,7 @@ class Call(Flow):
         `tensors.allocate`), which the body owns from now on.  Its alignment is that of `tensor`."""
         e = self.emitter
         place = e.index(self.handles, PTR, self.owned)
+        self._places[id(tensor)] = self.owned
         self.owned += 1
         status = tensors.allocate(e, prototype, place, self.values, tensor.align)
         most = max(ALIGNMENT, tensor.align)

@@ -8,7 +8,7 @@ from typing import Final
 
 from llvmlite import ir
 
-from ferrule.compiler.support.entries import ALIGNED, ALIGNMENT, ALLOCATE, SHRINK
+from ferrule.compiler.support.entries import ALIGNED, ALIGNMENT, ALLOCATE, SHRINK, VIEW
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import Emitter
 from ferrule.runtime.llvm.layouts import DLTENSOR, I8, I32, I64, PTR, TENSOR_OBJECT
@@ -81,6 +81,12 @@ def shrink(e: Emitter, prototype: ir.Value, place: ir.Value) -> ir.Value:
     """Replace the tensor whose handle is at a place by its part that a DLTensor describes, with
     strides; returns the status, 1 for the fault `support.allocation.NO_VIEWS`."""
     return e.call(e.symbol(SHRINK, _SHRINK), [prototype, place], "status")
+
+
+def view(e: Emitter, prototype: ir.Value, place: ir.Value) -> ir.Value:
+    """Replace the tensor whose handle is at a place by a view of it that a DLTensor describes, with
+    strides; returns the status, as of `shrink`."""
+    return e.call(e.symbol(VIEW, _SHRINK), [prototype, place], "status")
 
 
 def elements(e: Emitter, handle: ir.Value) -> ir.Value:

@@ -8,11 +8,12 @@
   strides of the prototype must point to space for as many as it has dims.
 * `i32 ferrule_shrink(ptr prototype, ptr slot)`: the tensor of a slot with the prototype's sizes and
   data, which are a part of it: a view, no copy, which takes the tensor's place in the slot.
+* `i32 ferrule_view(ptr prototype, ptr slot)`: the same with any sizes and strides, always a view.
 * `void ferrule_keep(ptr results, i64 slot)`: the handle in a slot of the results gets a reference
   for the caller.
 * `void ferrule_let_go(ptr slots, i64 count)`: release the handles of a table.
 
-The first three return a `Status`, and store the values of its fault in `values`, if they have any.
+The first four return a `Status`, and store the values of its fault in `values`, if they have any.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from ferrule.compiler.support.entries import (
     KEEP,
     LET_GO,
     SHRINK,
+    VIEW,
 )
 from ferrule.runtime.abi import DeviceType
 from ferrule.runtime.llvm.emitter import Emitter
@@ -64,10 +66,10 @@ _OF_GPU: Final = {"cuda": " or ferrule.cuda.use_as_allocator()"}
 """What else registers an allocator for tensors on a device."""
 NO_VIEWS: Final = (
     "RuntimeError",
-    "a result that is smaller than its capacity needs a newer apache-tvm-ffi, one that has "
+    "a result that is a part of a tensor needs a newer apache-tvm-ffi, one that has "
     "TVMFFITensorCreateUnsafeView",
 )
-"""The class and message of the fault of `ferrule_shrink`, of status 1."""
+"""The class and message of the fault of `ferrule_shrink` and `ferrule_view`, of status 1."""
 
 
 def failures(
@@ -109,6 +111,7 @@ def define_allocation(emitter: Emitter) -> None:
     allocate = _define_allocate(emitter, size, block)
     _define_allocate_aligned(emitter, size, allocate)
     _define_shrink(emitter)
+    _define_view(emitter)
     _define_keep(emitter)
     _define_let_go(emitter)
 
@@ -316,10 +319,19 @@ def _define_shrink(emitter: Emitter) -> None:
         sizes = [emitter.load(each, I64) for each in (given, there)]
         with emitter.if_then(emitter.icmp("eq", *sizes)):
             emitter.ret(_status(Status.DONE))
-        view = emitter.call("dlsym", [emitter.null(), emitter.cstring(_VIEW)], "view")
-        with emitter.if_then(emitter.is_null(view), likely=False):
-            emitter.ret(emitter.const_i32(1))
-        _view_instead(emitter, view, prototype, slot)
+        _view_or_fault(emitter, prototype, slot)
+
+
+def _define_view(emitter: Emitter) -> None:
+    with emitter.define(VIEW, I32, [PTR, PTR], names=("prototype", "slot")) as function:
+        _view_or_fault(emitter, *function.args)
+
+
+def _view_or_fault(emitter: Emitter, prototype: ir.Value, slot: ir.Value) -> None:
+    view = emitter.call("dlsym", [emitter.null(), emitter.cstring(_VIEW)], "view")
+    with emitter.if_then(emitter.is_null(view), likely=False):
+        emitter.ret(emitter.const_i32(1))
+    _view_instead(emitter, view, prototype, slot)
 
 
 def _require(emitter: Emitter, status: ir.Value) -> None:

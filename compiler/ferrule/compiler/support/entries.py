@@ -13,9 +13,10 @@ from typing import Final
 ALLOCATE: Final = "ferrule_allocate"
 ALIGNED: Final = "ferrule_allocate_aligned"
 SHRINK: Final = "ferrule_shrink"
+VIEW: Final = "ferrule_view"
 KEEP: Final = "ferrule_keep"
 LET_GO: Final = "ferrule_let_go"
-ALLOCATION: Final = (ALLOCATE, ALIGNED, SHRINK, KEEP, LET_GO)
+ALLOCATION: Final = (ALLOCATE, ALIGNED, SHRINK, VIEW, KEEP, LET_GO)
 
 ALIGNMENT: Final = 64
 """The alignment of new tensors, in bytes."""

@@ -15,6 +15,7 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ferrule.compiler.errors import CompileError, Diagnostic
@@ -40,20 +41,18 @@ from ferrule.frontends.triton.recorded.hosts.parameters import (
     names_of_texts,
     texts_of,
 )
+from ferrule.frontends.triton.recorded.hosts.returned import check_results, plain_results, shown
 from ferrule.frontends.triton.recorded.launch import RecordedLaunch
 from ferrule.frontends.triton.recorded.numbers.deciding import sides_of
 from ferrule.frontends.triton.recorded.patches import launches_told, operations_told
 from ferrule.frontends.triton.recorded.several import check_order, together
-from ferrule.frontends.triton.recorded.tensors import is_torch, recorded
+from ferrule.frontends.triton.recorded.tensors import Recorded, is_torch, recorded
 from ferrule.frontends.triton.recorded.watching import Watching
 from ferrule.frontends.triton.recorded.whole import Whole
 from ferrule.specs.deferred import dataclass
 
 if TYPE_CHECKING:
-    from ferrule.frontends.triton.recorded.log import Compared
-    from ferrule.frontends.triton.recorded.nodes import Tree
     from ferrule.frontends.triton.recorded.sizes import Values
-    from ferrule.frontends.triton.recorded.tensors import Recorded
     from ferrule.runtime import Function
 
 _Result = TypeVar("_Result")
@@ -192,41 +191,22 @@ class Launches(Watching):
                     "the recording",
                 )
             )
-        for each in results or ():
-            if each is not None and not is_torch(each):
-                raise CompileError(
-                    Diagnostic(
-                        f"a result of the recording is a {type(each).__name__}, which is no tensor",
-                        expected="a tensor, None, or a tuple of these",
-                        hint="return the tensors alone, in a function around it; "
-                        "launches.compile(results=…) names those of a recording",
-                    )
-                )
+        listed = list(results or ())
+        check_results(listed)
+        plain, _ = self._reading.log.again(partial(plain_results, listed))
         found = [
-            None if each is None else recorded(f"result {at}", each)
-            for at, each in enumerate(results or ())
+            recorded(f"result {at}", each) if is_torch(each) else known
+            for at, (each, known) in enumerate(zip(listed, plain, strict=True))
         ]
-        self._check_foreign(frozenset(each.storage for each in found if each is not None))
+        tensors = (each for each in found if isinstance(each, Recorded))
+        self._check_foreign(frozenset(each.storage for each in tensors))
         check_reads(self._reading)
         check_drawn(self._changed)
         made, shapes = frozenset(self._reading.made), self._reading.shapes
-        told = [self._told(each) for each in results or ()]
-        trees, held = [each for each, _ in told], [each for _, each in told]
+        told = [shown(self._reading, each) if is_torch(each) else None for each in listed]
         called = self._given, self._called
         computed = {**self._reading.shared, **self._computed}
-        return Host(self._inputs, found, made, computed, shapes, trees, held, *called)
-
-    def _told(self, result: Any) -> tuple[Sequence[Tree], Sequence[Compared]]:
-        """How the sizes of a result were made, and what is compared for it to be whole."""
-        if result is None:
-            return (), ()
-        reading = self._reading
-
-        def ask() -> Sequence[Tree]:
-            reading.hold_whole(result, in_order=True)
-            return reading.trees(result)
-
-        return reading.log.again(ask)
+        return Host(self._inputs, found, made, computed, shapes, told, *called)
 
     def _same_fills(self, others: Sequence[Launches]) -> list[Filled]:
         """The fills, which all recordings have.  CompileError for one that differs."""

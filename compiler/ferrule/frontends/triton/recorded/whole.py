@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ferrule import specs
 from ferrule.compiler.building import build
-from ferrule.compiler.conventions import Require
+from ferrule.compiler.conventions import GIVEN, Require
+from ferrule.compiler.conventions import Made as MadeByCall
 from ferrule.compiler.conventions import Sequence as Steps
+from ferrule.compiler.conventions import View as Part
+from ferrule.compiler.conventions.give import Given
 from ferrule.compiler.errors import CompileError, Diagnostic
 from ferrule.frontends.exactstrides import ExactStrides
 from ferrule.frontends.given import requiring
@@ -30,6 +33,13 @@ from ferrule.frontends.triton.levels import Specialise
 from ferrule.frontends.triton.recorded.checks import require_same
 from ferrule.frontends.triton.recorded.hosts.host import Filled, Host
 from ferrule.frontends.triton.recorded.hosts.parameters import FreeNumber, Parameters, free_numbers
+from ferrule.frontends.triton.recorded.hosts.returned import (
+    Plain,
+    Shown,
+    Value,
+    giving,
+    number_given,
+)
 from ferrule.frontends.triton.recorded.nodes import FLOAT, Leaf, Tree
 from ferrule.frontends.triton.recorded.numbers.deciding import with_line
 from ferrule.frontends.triton.recorded.numbers.exact import Axes, exact_axes
@@ -70,6 +80,8 @@ class Whole:
     tensors: dict[int, Tensor] = field(default_factory=dict)
     given: dict[str, Tensor | Scalar] = field(default_factory=dict)
     temporaries: list[Tensor] = field(default_factory=list)
+    values: list[Value] = field(default_factory=list)
+    """What the call gives back beside the tensors that it makes."""
     fitting: list[Require] = field(default_factory=list)
     """What calls are held to for the numbers with which they fill tensors."""
     inputs: dict[str, Sequence[Recorded]] = field(default_factory=dict)
@@ -109,7 +121,7 @@ class Whole:
         steps += [self._fill(each) for each in late]
         signature, checks = self._signature()
         told = ExactStrides(tuple(self._exact().items()))
-        steps = [told, *checks, *self.fitting, *steps]
+        steps = [told, *checks, *self.fitting, *steps, *giving(self.values)]
         step = Steps(steps, temporaries=self.temporaries)
         return build(signature, step, results=results, doc=doc, options=options)
 
@@ -143,8 +155,11 @@ class Whole:
         """Every tensor of a launch, and every result, is an input or is written by launches."""
         for at, host in enumerate(self.hosts):
             used = {v[at].storage: n for one in self.launches for n, v in one.tensors()}
-            results = ((number, each) for number, each in enumerate(host.results) if each)
-            used |= {each.storage: f"result {number}" for number, each in results}
+            used |= {
+                each.storage: f"result {number}"
+                for number, each in enumerate(host.results)
+                if isinstance(each, Recorded)
+            }
             for storage, operation in host.computed.items():
                 if storage not in host.made:
                     names = (n for n, each in host.inputs.items() if each.storage == storage)
@@ -219,8 +234,9 @@ class Whole:
             self.renamed[name] = tensor.name
         self._own_memory(tensor, each)
 
-    def _results(self) -> list[Tensor | NoneValue]:
-        """The results, compact and in order; a result that is an input is no result."""
+    def _results(self) -> list[Tensor | NoneValue | Given]:
+        """The results in order: tensors that are made, which are compact, and places of `values`,
+        which the call gives back."""
         self._check_kinds()
         return [self._result(at) for at in range(len(self.hosts[0].results))]
 
@@ -234,50 +250,70 @@ class Whole:
             "compile recordings of each side, and join them with fe.overload",
         )
 
-    def _result(self, at: int) -> Tensor | NoneValue:
-        first = self.hosts[0].results[at]
+    def _result(self, at: int) -> Tensor | NoneValue | Given:
+        several, what = [host.results[at] for host in self.hosts], f"{self.name}: result {at}"
+        first, launch = several[0], self.launches[0]
         if first is None:
             return NoneValue(self._free_name(f"result_{at}"))
-        each = [one for host in self.hosts if (one := host.results[at]) is not None]
-        what = f"{self.name}: result {at}"
+        numbers = [one for one in several if isinstance(one, Plain)]
+        if numbers:
+            self.values.append(number_given(launch, numbers, what, launch.following.logs))
+            return GIVEN
+        each = [one for one in several if isinstance(one, Recorded)]
+        first, shown = each[0], [one for host in self.hosts if (one := host.shown[at]) is not None]
+        where = f"{what} is a part of a tensor"
+        for compared, one in zip(launch.following.compared, shown, strict=True):
+            compared += [replace(decided, where=where) for decided in one.held]
         if first.storage not in self.hosts[0].made:
-            raise CompileError(
-                Diagnostic(
-                    f"{what} is a tensor that the caller gives",
-                    expected="tensors that the host function makes",
-                    hint="the caller has it, written by the launches: leave it out, by "
-                    "compile(results=…) with the others, or () for none, or in a function around "
-                    "the host function that returns the others",
-                )
-            )
+            self.values.append(self._of_caller(each, shown, what))
+            return GIVEN
         if not all(one.is_compact and one.is_whole for one in each):
             raise CompileError(f"{what} is a part of a tensor: return the whole")
         if first.storage in self.tensors:
             raise CompileError(f"{what} is an earlier result again")
-        shape = self._dims(
-            [host.trees[at] for host in self.hosts], [one.shape for one in each], what
-        )
-        self._check_told(shape, what)
-        where = f"{what} is a part of a tensor"
-        for compared, host in zip(self.launches[0].following.compared, self.hosts, strict=True):
-            compared += [replace(each, where=where) for each in host.held[at]]
-        tensor = Tensor(self._free_name(f"result_{at}"), shape, first.dtype)
+        shape = self._dims([one.shape for one in shown], [one.shape for one in each], what)
+        name, is_told = self._free_name(f"result_{at}"), self._is_told(shape)
+        tensor = Tensor(name, shape, first.dtype, device=None if is_told else "cuda")
         self._own_memory(tensor, each)
-        return tensor
+        if is_told:
+            return tensor
+        self.temporaries.append(tensor)
+        self.values.append(MadeByCall(tensor))
+        return GIVEN
 
-    def _check_told(self, shape: Sequence[Dim], what: str) -> None:
-        """Raises CompileError for a result whose sizes are made of integers of a call: results are
-        allocated by the sizes of tensors."""
-        for dim in shape:
-            if any(symbol in self.sizes.numbers for symbol in symbols_of(dim)):
-                raise CompileError(
-                    Diagnostic(
-                        f"{what} has the size {dim}, which is an integer of the call",
-                        expected="sizes of tensors, or the same in all recordings",
-                        hint="make the result by torch.empty in a function around the host "
-                        "function, and give it as an argument",
-                    )
+    def _of_caller(
+        self, each: Sequence[Recorded], shown: Sequence[Shown], what: str
+    ) -> Tensor | Part:
+        """A result that is a tensor of the caller, or a view of one."""
+        first = each[0]
+        tensor = self.tensors.get(first.storage)
+        known = None if tensor is None else self.given.get(tensor.name)
+        if tensor is None or known is not tensor or first.dtype is not tensor.dtype:
+            raise CompileError(
+                Diagnostic(
+                    f"{what} is a tensor that the caller has, and no argument",
+                    expected="tensors that the host function makes or is given",
+                    hint="leave it out, by compile(results=…) with the others, or () for none, or "
+                    "in a function around the host function that returns the others",
                 )
+            )
+        for at, one in enumerate(each):
+            self._check_owner(at, one.storage, tensor, what)
+        if all(one.name is not None for one in shown):
+            return tensor
+        shape = self._dims([one.shape for one in shown], [one.shape for one in each], what)
+        steps = [one.strides for one in shown]
+        strides = self._dims(steps, [one.strides for one in each], f"{what}, strides,")
+        of_caller = self.origins[first.storage]
+        begins = [one.offset - of.offset for one, of in zip(each, of_caller, strict=True)]
+        offset = self.launches[0].followed(
+            [one.offset for one in shown], tuple(begins), f"where {what} begins"
+        )
+        return Part(tensor, shape, strides, offset)
+
+    def _is_told(self, shape: Sequence[Dim]) -> bool:
+        """Whether tensors tell all of these sizes: of those alone results are allocated."""
+        return not any(symbol in self.sizes.numbers for dim in shape for symbol in symbols_of(dim))
 
     def _shape(self, each: Sequence[Recorded], what: str) -> tuple[Dim, ...]:
         """The sizes of memory that the function allocates: as they were made, else by values."""
@@ -544,9 +580,11 @@ def _end_of(view: Recorded, of: Recorded) -> int:
     return before // 8 + view.reach if view.reach else 0
 
 
-def _kind(result: Recorded | None) -> str:
+def _kind(result: Recorded | Plain | None) -> str:
     if result is None:
         return "None"
+    if isinstance(result, Plain):
+        return f"a value of type {result.kind}"
     return f"a tensor of {result.dtype.name} with {len(result.shape)} dims"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from ferrule.frontends.triton.recorded.hosts.parameters import Given
-from ferrule.frontends.triton.recorded.log import Compared
+from ferrule.frontends.triton.recorded.hosts.returned import Plain, Shown
 from ferrule.frontends.triton.recorded.nodes import Tree
 from ferrule.frontends.triton.recorded.reading import Made
 from ferrule.frontends.triton.recorded.tensors import Recorded
@@ -19,18 +19,17 @@ class Host:
 
     `inputs` are tensors that callers give, by name, `results` those that it returns.  `made` are
     the storages that it allocated, `computed` those that operations of PyTorch wrote, by the
-    operation, and `shapes` are the sizes with which it made storages.  `trees` say of each result
-    how its sizes were made, and `held` what is compared for it to be all of its memory.  `given` is
-    what its parameters were, if it `is_called` by `call`.
+    operation, and `shapes` are the sizes with which it made storages.  `shown` says how each
+    result was made that is a tensor.  `given` is what its parameters were, if it `is_called` by
+    `call`.
     """
 
     inputs: Mapping[str, Recorded]
-    results: Sequence[Recorded | None]
+    results: Sequence[Recorded | Plain | None]
     made: frozenset[int]
     computed: Mapping[int, str]
     shapes: Mapping[int, Made] = field(default_factory=dict)
-    trees: Sequence[Sequence[Tree]] = ()
-    held: Sequence[Sequence[Compared]] = ()
+    shown: Sequence[Shown | None] = ()
     given: Sequence[Given] = ()
     is_called: bool = False
 
