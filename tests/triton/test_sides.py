@@ -87,6 +87,52 @@ def test_the_sign_of_a_number_is_that_of_the_side(gpu: FakeCuda, hosts: ModuleTy
         assert told == (4.5 if columns > 100 else -4.5)
 
 
+THREE = [(3, 40), (4, 50), (5, 40), (7, 50), (9, 40), (12, 60)]
+
+
+@pytest.mark.parametrize("general", [False, True, ["x_0"]])
+def test_three_sides(gpu: FakeCuda, hosts: ModuleType, general: Any) -> None:
+    """Other launches on each: nothing is common to them but the host function."""
+
+    def host(x: Any) -> None:
+        rows, columns = x.shape
+        count = 1 if rows <= 4 else 2 if rows <= 8 else 3
+        for _ in range(count):
+            hosts.scaled[(rows,)](x, x, x, x, columns, 9, 0.5, BLOCK=128)
+
+    function = compiled(host, THREE, general=general)
+    for rows, columns in (*THREE, (6, 45), (11, 55)):
+        count = 1 if rows <= 4 else 2 if rows <= 8 else 3
+        wanted = [("scaled", (rows, 1))] * count
+        assert done(gpu, function, tensor(rows, columns)[0]) == wanted
+    assert done(gpu, function, tensor(30, 45)[0]) == (
+        [("scaled", (30, 1))] * 3 if general else None
+    )
+    with pytest.raises(
+        fe.CompileError, match="BLOCK is 64 .*\\n.*\\n.*give two recordings of each"
+    ):
+        compiled(lambda x: sided(hosts, x), [(3, 40), (4, 50), (3, 200)])
+
+
+def sided(hosts: ModuleType, x: Any) -> None:
+    block = 64 if x.shape[1] <= 64 else 256
+    hosts.scaled[(x.shape[0],)](x, x, x, x, x.stride(0), 9, 0.5, BLOCK=block)
+
+
+def test_an_error_names_the_tensor_of_the_host_function(hosts: ModuleType) -> None:
+    """Not the kernel's parameter alone, whose name a size has, and says where was decided."""
+
+    def host(x: Any) -> None:
+        rows, columns = x.shape
+        more = 8 if columns % 4 == 0 else rows
+        hosts.scaled[(3,)](x, x, x, x, more, columns, 0.5, BLOCK=128)
+
+    function = compiled(host, [(4, 40), (8, 61)], general=True)
+    text = r"they decide at test_sides.py:\d+ \(n is x.shape\[1\]\)"
+    with pytest.raises(ValueError, match=text):
+        function(tensor(9, 41)[0])
+
+
 def test_one_recording_of_a_side_is_too_little(hosts: ModuleType) -> None:
     def host(x: Any) -> None:
         for _ in range(2 if x.shape[1] > 100 else 1):

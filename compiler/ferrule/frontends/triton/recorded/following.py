@@ -30,7 +30,16 @@ from ferrule.frontends.triton.recorded.nodes import (
 from ferrule.frontends.triton.recorded.numbers.exact import name_of
 from ferrule.frontends.triton.recorded.sizes import Sizes
 from ferrule.frontends.triton.traced.knowledge import OPPOSITE, SWAPPED, Knowledge, needed
-from ferrule.specs import Condition, Dim, Requirement, Scalar, Sym, Tensor, symbols_of
+from ferrule.specs import (
+    Condition,
+    Dim,
+    Requirement,
+    Scalar,
+    Sym,
+    Tensor,
+    condition_symbols,
+    symbols_of,
+)
 from ferrule.specs.conditions import (
     Comparison,
     Computed,
@@ -49,6 +58,10 @@ _DIVISIONS: Final = ("floordiv", "ceildiv", "mod")
 _OPERANDS: Final = {"fneg": 1, "fabs": 1, "fsqrt": 1, "fadd": 2, "fsub": 2, "fmul": 2, "fdiv": 2}
 _MOST: Final = 1 << 40
 """No size is larger."""
+
+_NO_CASE: Final = "a recording has no other case: "
+_MOST_LINES: Final = 3
+_MOST_DIMS: Final = 16
 
 Case = dict[Condition, str]
 """The conditions of one recording, each with the message for a call that does not meet it."""
@@ -197,16 +210,38 @@ class Following:
             return []
         cases = [self._needed(self._case(at)) for at in range(len(self.logs))]
         shared = [each for each in cases[0] if all(each in case for case in cases)]
-        found = [Requirement(each, cases[0][each]) for each in shared]
+        found = [Requirement(each, cases[0][each] + self._told(each)) for each in shared]
         left = [[each for each in case if each not in shared] for case in cases]
         if all(left):
             several = [reduce(lambda a, b: a & b, case) for case in left]
             either = reduce(lambda a, b: a | b, dict.fromkeys(several))
-            found.append(Requirement(either, self._said()))
+            said = (cases[at][each] for at, several in enumerate(left) for each in several)
+            found.append(Requirement(either, self._said([*said]) + self._told(either)))
         return found
 
-    def _said(self) -> str:
+    def _told(self, condition: Condition) -> str:
+        """Which sizes of the host function's tensors those are that have another name, as that of
+        a kernel's parameter."""
+        told = dict[str, str]()
+        for symbol in condition_symbols(condition):
+            for name, tensor in self.arguments.items():
+                sizes = (f"{name}.shape[{axis}]" for axis in _axes_of(tensor.shape, symbol))
+                steps = (f"{name}.stride({axis})" for axis in _axes_of(tensor.strides, symbol))
+                for where in (*sizes, *steps):
+                    told.setdefault(str(symbol), where)
+        plain = {f"{name}_{axis}" for name in self.arguments for axis in range(_MOST_DIMS)}
+        words = [f"{name} is {where}" for name, where in told.items() if name not in plain]
+        return f" ({', '.join(words)})" if words else ""
+
+    def _said(self, cases: Sequence[str]) -> str:
+        """What is said of a call that is like no recording: where they decided."""
+        lines = dict.fromkeys(
+            each.removeprefix(_NO_CASE) for each in cases if each.startswith(_NO_CASE)
+        )
+        of_host = [each for each in lines if each.rpartition(":")[2].isdigit()]
+        shown = ", ".join(of_host[:_MOST_LINES])
         said = "the recordings have no call of this kind: add one"
+        said += f"; they decide at {shown}" if shown else ""
         if not self.chosen:
             return said
         return f"{said}, or call with {', '.join(self.chosen)} and the sizes of one of them"
@@ -223,7 +258,7 @@ class Following:
             if each.unless is None
         }
         for each in self.compared[at]:
-            said = f"a recording has no other case: {each.where}"
+            said = _NO_CASE + each.where
             if not _is_pin(each):
                 sides = replaced(each.left, pinned), replaced(each.right, pinned)
                 each = replace(each, left=sides[0], right=sides[1])
@@ -456,6 +491,11 @@ class Following:
             return None
         op: Any = tree.op
         return make(op, left, right)
+
+
+def _axes_of(dims: Sequence[Dim], symbol: Sym) -> list[int]:
+    """The dims that are a symbol."""
+    return [axis for axis, dim in enumerate(dims) if dim == symbol]
 
 
 def _last(tree: Tree, leaf: Leaf, known: Mapping[Leaf, int], number: int, least: int) -> int:

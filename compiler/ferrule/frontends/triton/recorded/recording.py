@@ -298,11 +298,23 @@ def _general_of(groups: Sequence[Sequence[Launches]], how: _How) -> list[General
     """What `general` says of each group.  Raises CompileError for a name that none has."""
     if isinstance(how.general, bool) and not how.general:
         return [False for _ in groups]
-    names = [first._names(more, how) for first, *more in groups]
-    check_general(how.general, [each for one in names for each in one])
+    several = [_names_of(group, how) for group in groups]
+    names = [each for each in several if each is not None]
+    if len(names) == len(several):
+        check_general(how.general, [each for one in names for each in one])
     if isinstance(how.general, bool):
-        return [how.general and bool(each) for each in names]
-    return [[each for each in how.general if each in one] for one in names]
+        return [how.general and (each is None or bool(each)) for each in several]
+    listed = how.general
+    return [listed if one is None else [each for each in listed if each in one] for one in several]
+
+
+def _names_of(group: Sequence[Launches], how: _How) -> list[str] | None:
+    """What differs in a group of recordings; None if they go several ways, and are divided."""
+    first, *more = group
+    try:
+        return first._names(more, how)
+    except CompileError:
+        return None
 
 
 def _named(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

@@ -230,8 +230,8 @@ class Together:
                         f"{self.kernel.name}: {name} is {values[0]!r} in one recording and "
                         f"{other!r} in another",
                         expected="the same, because it is compiled into the kernel",
-                        hint="record sizes for which it is the same, and join the functions with "
-                        "fe.overload",
+                        hint="where the host function decides by a size, give two recordings of "
+                        "each side; or compile each, and join the functions with fe.overload",
                     )
                 )
                 raise with_line(found, self.following.logs)
