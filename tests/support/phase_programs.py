@@ -64,10 +64,10 @@ class Kernel:
     meaning: str
 
 
-def drawn(choose: random.Random) -> Kernel:
-    """A random kernel."""
+def drawn(choose: random.Random, *, staged: bool = False) -> Kernel:
+    """A random kernel; `staged`: with phases that differ in integers alone."""
     block = choose.choice(BLOCKS)
-    lines = _Writer(choose, block).body(Scope(), 3 + choose.randrange(6), depth=0)
+    lines = _Writer(choose, block, staged).body(Scope(), 3 + choose.randrange(6), depth=0)
     grid = str(GRID) if choose.random() < 0.4 else "blocks"
     threads = str(block) if choose.random() < 0.7 else "threads"
     first = f"    i = {{}} * {block} + t\n    s[t] = 0\n"
@@ -113,6 +113,7 @@ class _Writer:
 
     choose: random.Random
     block: int
+    staged: bool
     count: int = field(default=0)
 
     def fresh(self, letter: str) -> str:
@@ -146,7 +147,8 @@ class _Writer:
         }
         inner = {self.branch: 6} if depth < 3 else {}
         waiting = {self.reduction: 3, self.exchange: 3, self.guarded: 3} if depth == 0 else {}
-        return {**plain, **inner, **waiting}
+        stages = {self.stages: 12} if depth == 0 and self.staged else {}
+        return {**plain, **inner, **waiting, **stages}
 
     def number(self, scope: Scope, depth: int) -> Written:
         name = self.fresh("v")
@@ -216,6 +218,39 @@ class _Writer:
             test = name if self.choose.random() < 0.6 else self.test(known)
             body = [*_both(f"if {test}:"), *(line.inner() for line in body)]
         return [_WAIT, *lines, *body, _WAIT], known
+
+    def stages(self, scope: Scope, depth: int) -> Written:
+        """The same phase several times, with other integers."""
+        k, at = self.fresh("k"), self.own_place()
+        bit = self.one({f"({k} >> {{0}}) & 1": 3, f"({k} & {{1}})": 1, f"({k} + {{2}}) & 3": 1})
+        form = self.choose.choice(
+            (
+                f"s[{at}] = s[{at}] if {bit} == 0 else Int32((s[{at}] + {{2}}) & 1023)",
+                f"s[{at}] = Int32((s[{at}] * 3 ^ ({bit})) & 1023)",
+                f"s[{at}] = min(s[{at}], ({bit}) * 7) if {bit} < 2 else max(s[{at}], {{2}})",
+            )
+        )
+        row = self.choose.choice((1, 2, 4, 8, 3, 5))
+        place = f"(t // {row}) * {2 * row} + t % {row}"
+        if row & (row - 1) == 0 and self.choose.random() < 0.7:
+            bits = row.bit_length() - 1
+            place = f"((t >> {bits}) << {bits + 1}) + (t & {row - 1})"
+        lines = [_WAIT, *_both(f"s[t] = Int32(({self.value(scope)}) & 1023)"), _WAIT]
+        for _ in range(3 + self.choose.randrange(3)):
+            a, b, c = (self.choose.randrange(9) for _ in range(3))
+            lines += [*_both(f"{k} = {place}", form.format(a, 1 << b, c)), _WAIT]
+        name = self.fresh("v")
+        return [*lines, *_both(f"{name} = s[t]")], Scope((*scope.numbers, name), scope.conditions)
+
+    def own_place(self) -> str:
+        """An index of shared memory that no other thread has."""
+        forms = {"t": 2, f"({self.block - 1} - t)": 1}
+        if self.block % 2 == 0:
+            forms["(t ^ 1)"] = 1
+        for row in (2, 4, 8):
+            if self.block % row == 0:
+                forms[f"({self.block // row - 1} - t // {row}) * {row} + t % {row}"] = 1
+        return self.one(forms)
 
     # ---- expressions ----
 

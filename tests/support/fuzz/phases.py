@@ -23,7 +23,9 @@ OPTIONS: Final = (*4 * ("",), " --opt-level 0", " --index-bitwidth 64")
 def run(seed: int) -> Iterator[int | Failure]:
     """A kernel, called three times."""
     choose = random.Random(seed)
-    case = {**asdict(drawn(choose)), "options": f"--target cpu{choose.choice(OPTIONS)}"}
+    # The other seeds draw what they drew before: tests by day name some of them.
+    kernel = drawn(choose, staged=seed % 7 == 6)
+    case = {**asdict(kernel), "options": f"--target cpu{choose.choice(OPTIONS)}"}
     problem = replay(case)
     yield Failure(case, problem) if problem else len(list(calls(case["block"])))
 

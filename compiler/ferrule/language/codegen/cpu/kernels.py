@@ -198,10 +198,10 @@ def _by_rows(
     """Emits the loops over rows of threads, and one over a piece that has not all of them."""
     pitches.say(lowering, kernel, pitch)
     whole = pitches.whole(lowering, pitch, (piece.begin, piece.first, piece.end))
-    name = f"thread.{ops.AXES[plan.axis]}"
+    name, define = f"thread.{ops.AXES[plan.axis]}", partial(_define_thread, lowering, plan, piece)
     for all_threads in whole:
         loop = (
-            pitches.loops(lowering, pitch, name, partial(_define_thread, lowering, plan, piece))
+            pitches.loops(lowering, pitch, name, kernel.body, define)
             if all_threads
             else _threads(lowering, plan, piece, piece.first, piece.end)
         )

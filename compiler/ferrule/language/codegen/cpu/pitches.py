@@ -27,6 +27,7 @@ from ferrule.language.codegen.functions.lowering import FunctionLowering
 from ferrule.language.ir import ops
 from ferrule.language.ir.facts import all_ops
 from ferrule.runtime.llvm.layouts import I64
+from ferrule.specs import Int32
 from ferrule.specs.deferred import dataclass
 
 SHORTEST: Final = 4
@@ -99,6 +100,11 @@ def _parts(
 
 
 _ROWS: Final = ("floordiv", "shr")
+
+
+def cuts(name: ops.BinaryOp, number: object) -> bool:
+    """Whether an op of a thread's number and this constant gives rows, or places in them."""
+    return isinstance(number, int) and _length(name, number) > 1
 
 
 def _length(name: ops.BinaryOp, number: int) -> int:
@@ -219,21 +225,47 @@ def whole(
 
 @contextmanager
 def loops(
-    lowering: FunctionLowering, pitch: Pitch, name: str, define: Callable[[ir.Value], None]
+    lowering: FunctionLowering,
+    pitch: Pitch,
+    name: str,
+    body: ops.Region,
+    define: Callable[[ir.Value], None],
 ) -> Iterator[None]:
-    """The loop over rows, and the one along a row; `define` takes the thread."""
+    """The loop over rows, and the one along a row; `define` takes the thread, `body` is what it
+    runs."""
     e, b, group = lowering.emitter, lowering.b, lowering.group
     assert group is not None, "the threads of a kernel run in parallel"
     length, rows = (ir.Constant(I64, n) for n in (pitch.length, pitch.count // pitch.length))
     outer, inner = None, group
     if pitch.unrolled:
         outer, inner = replace(group, copied=True), replace(group, whole=True)
-    with (
-        counted(e, ZERO, rows, f"{name}.row", outer) as row,
-        counted(e, ZERO, length, name, inner) as place,
-    ):
-        define(b.add(b.mul(row, length, flags=("nsw",)), place, flags=("nsw",)))
-        for values, number in ((pitch.rows, row), (pitch.columns, place)):
-            for value in values:
-                lowering.define_integer(value, number)
-        yield
+    with counted(e, ZERO, rows, f"{name}.row", outer) as row:
+        if lowering.numbers:
+            _define_rowwise(lowering, pitch, body, row)
+        with counted(e, ZERO, length, name, inner) as place:
+            define(b.add(b.mul(row, length, flags=("nsw",)), place, flags=("nsw",)))
+            for values, number in ((pitch.rows, row), (pitch.columns, place)):
+                for value in values:
+                    lowering.define_integer(value, number)
+            yield
+
+
+def _define_rowwise(
+    lowering: FunctionLowering, pitch: Pitch, body: ops.Region, row: ir.Value
+) -> None:
+    """Defines the values with parameters that are the same along a row."""
+    # Few kernels have functions of phases.
+    from ferrule.language.codegen.cpu.rowwise import Rowwise
+
+    every = list(all_ops(body))
+    outside = ((value, c.constant) for value, c in lowering.values.items() if _is_number(value, c))
+    found = Rowwise.of(
+        lowering, {**dict(outside), **dict(_constants(every))}, row, pitch.count // pitch.length
+    )
+    found.rows(pitch.rows)
+    found.places(pitch.columns, pitch.length)
+    found.define(every)
+
+
+def _is_number(value: ops.Value, found: ir.Value) -> bool:
+    return value.type is Int32 and isinstance(found, ir.Constant)

@@ -183,6 +183,8 @@ class FunctionLowering:
     """Symbols that are sizes of tensors, which are never negative."""
     least: dict[ops.Value, int] = field(default_factory=dict)
     """Signed integers that are never negative, with a lower bound of each."""
+    numbers: Mapping[ops.Value, Sequence[int]] = field(default_factory=dict)
+    """Parameters of a function of phases, with what each may be."""
     constant_space: int = 0
     """The address space of constant tables."""
     spaces: tuple[int, int] = (0, 0)

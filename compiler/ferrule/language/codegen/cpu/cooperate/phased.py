@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Final
 
 from llvmlite import ir
 
-from ferrule.language.codegen.cpu.cooperate import atomics, trees
+from ferrule.language.codegen.cpu import alike
+from ferrule.language.codegen.cpu.cooperate import atomics, stages, trees
 from ferrule.language.codegen.cpu.cooperate.phases import Split
 from ferrule.language.codegen.cpu.cooperate.team import Team
 from ferrule.language.codegen.cpu.kernels import emit_phase
@@ -35,6 +37,9 @@ class Phased:
 
     team: Team
     split: Split
+    alike: dict[ops.Op, alike.Alike] = field(default_factory=dict)
+    """The phases that are calls of functions."""
+    made: stages.Made = field(default_factory=dict)
 
     def places(self) -> ir.Value:
         """The number of places of a slot with its margins, i64."""
@@ -63,6 +68,10 @@ class Phased:
             at = lowering.b.mul(places, ir.Constant(I64, each))
             at = lowering.b.add(at, ir.Constant(I64, fixed + margin))
             lowering.values[slot.tensor] = lowering.emitter.index(memory, I8, at)
+        known = all(isinstance(size, ir.Constant) for size in self.team.shape.block)
+        # With lines, a function would have those of one phase alone.
+        if known and lowering.lines is None:
+            self.alike.update(alike.find(self.split.body, self.split.fit))
         drive(emit_region(lowering, self.split.body))
 
     def phase(self, lowering: FunctionLowering, op: ops.HostOp) -> Work | None:
@@ -70,6 +79,9 @@ class Phased:
         assert isinstance(op, ops.Parallel), "a kernel has no other of these"
         if tree := self.split.trees.get(op.body.ops[0]):
             trees.emit(lowering, tree, self.team.shape.block)
+            return None
+        if found := self.alike.get(op):
+            stages.call(lowering, self.team, self.split.fit, found, op, self.made)
             return None
         outside = tuple(needs(op.body))
         function = ops.Function(self.team.kernel.name, "kernel", outside, op.body)
