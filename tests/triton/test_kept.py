@@ -92,13 +92,32 @@ def test_nothing_is_kept_where_triton_is_told_to_compile(kernels: ModuleType, fo
     assert entries(folder) == []
 
 
+def test_triton_keeps_and_digests_nothing_for_processes_that_compile(
+    kernels: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of a second, and nine files for each kernel, of which nobody reads any."""
+    from triton.runtime import cache
+
+    from ferrule.compiler import workers
+
+    if not workers.forks():
+        pytest.skip("other threads run, so nothing is compiled in other processes")
+    monkeypatch.setattr(cache, "triton_key", failing, raising=False)
+    first = compiled(kernels)
+    assert {each.name for each in folder.glob("*/*")} == {"ferrule.json"}
+    monkeypatch.undo()
+    monkeypatch.setattr(workers, "forks", lambda: False)
+    for path in entries(folder):
+        path.unlink()
+    assert compiled(kernels).inspect_ptx() == first.inspect_ptx()
+
+
 def test_a_kernel_that_ends_its_process_is_an_error(
     kernels: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import triton
 
     from ferrule.compiler import workers
-    from ferrule.frontends.triton import offline
 
     parent = os.getpid()
 
@@ -109,7 +128,6 @@ def test_a_kernel_that_ends_its_process_is_an_error(
     if not workers.forks():
         pytest.skip("other threads run, so nothing is compiled in other processes")
     monkeypatch.setattr(workers, "cores", lambda: 2)
-    monkeypatch.setattr(offline, "warm", lambda: None)
     monkeypatch.setattr(triton, "compile", dying)
     with pytest.raises(fe.CompileError, match=r"joined for sm_90: .*exit code 9"):
         compiled(kernels)

@@ -5,6 +5,7 @@ Unlike `concurrent.futures.ProcessPoolExecutor`, where a process that dies takes
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import sys
@@ -103,7 +104,11 @@ def _start(context: Any, work: Callable[[bytes], Any]) -> _Worker:
 
 
 def _serve(pipe: Connection, work: Callable[[bytes], Any]) -> None:
-    """The life of a process: jobs until there are none, or nobody is left who asks."""
+    """The life of a process: jobs until there are none, or nobody is left who asks.
+
+    It is short, so nothing is collected: that would copy all objects that were there before.
+    """
+    gc.disable()
     while True:
         try:
             payload = pipe.recv_bytes()

@@ -12,6 +12,7 @@ import struct
 import types
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any, Final
 
 from ferrule.compiler.cache.keys import Uncacheable
@@ -134,8 +135,7 @@ class Encoder:
         if isinstance(value, Numeric):
             return name + self.encode(value.value)
         if dataclasses.is_dataclass(value):
-            fields = dataclasses.fields(value)
-            return name + self.items("", [getattr(value, each.name) for each in fields])
+            return name + self.items("", [getattr(value, each) for each in _fields(kind)])
         return self.special(value)
 
     def _symbol(self, value: Sym) -> bytes:
@@ -146,6 +146,12 @@ class Encoder:
         else:
             known = b"#%d" % self.number(key)[0]
         return b"Sym" + known + self.items("", [value.name, *value.facts])
+
+
+@cache
+def _fields(kind: type) -> tuple[str, ...]:
+    """The names of a dataclass's fields."""
+    return tuple(each.name for each in dataclasses.fields(kind))
 
 
 def has_order(value: Iterable[Any]) -> bool:

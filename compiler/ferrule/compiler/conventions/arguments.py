@@ -127,9 +127,9 @@ class HostArgument(Protocol):
         ...
 
 
-_VALUES: Final = (Data, Cast, PointerCast, Null, Sym, Compound, *_PARAMS)
+VALUES: Final = (Data, Cast, PointerCast, Null, Sym, Compound, *_PARAMS)
 """Arguments that are passed as values.  They are checked first, because that is faster than an
-`isinstance` with the protocol `InMemory`."""
+`isinstance` with the protocols `InMemory` and `HostArgument`."""
 
 Argument: TypeAlias = "Data | Dim | Param | Cast | PointerCast | Null | InMemory"
 """What every convention can pass: addresses, sizes, parameters, numbers, and bytes."""
@@ -195,7 +195,7 @@ def _cast_pointer(value: Data | Pointer, pointer: object) -> PointerCast:
 
 def check_argument(argument: object, what: str) -> None:
     """Raise TypeError for a value that no convention can pass; `what` is its name in the error."""
-    if not (is_dim(argument) or isinstance(argument, _VALUES) or isinstance(argument, InMemory)):
+    if not (is_dim(argument) or isinstance(argument, VALUES) or isinstance(argument, InMemory)):
         raise TypeError(
             f"{what} must be a parameter, the .data of a tensor, a size, a cast(...), NULL, a "
             f"Struct or a TensorMap, but got {shown(argument)}{_advice(argument)}"
@@ -315,7 +315,7 @@ def values(call: Call, argument: Argument, what: str) -> list[ir.Value]:
 
 def c_types(argument: CArgument) -> list[ir.Type]:
     """The LLVM types of the values that an argument becomes; not for a struct by value."""
-    is_known = isinstance(argument, _VALUES)
+    is_known = isinstance(argument, VALUES)
     if not is_known and isinstance(argument, HostArgument):
         return argument.types()
     return types(argument)  # type: ignore[arg-type]
@@ -323,14 +323,14 @@ def c_types(argument: CArgument) -> list[ir.Type]:
 
 def parameters(argument: CArgument) -> list[tuple[int, int]]:
     """The sizes and alignments, in bytes, of the values that an argument becomes in memory."""
-    if not isinstance(argument, _VALUES) and isinstance(argument, InMemory):
+    if not isinstance(argument, VALUES) and isinstance(argument, InMemory):
         return [(argument.size, argument.align)]
     return [(size_of(kind), align_of(kind)) for kind in c_types(argument)]
 
 
 def store(call: Call, argument: CArgument, place: ir.Value, what: str) -> None:
     """Store an argument that is one value at an address."""
-    if isinstance(argument, InMemory):
+    if not isinstance(argument, VALUES) and isinstance(argument, InMemory):
         argument.store(call, place, what)
         return
     (value,) = _c_values(call, argument, what)
@@ -339,7 +339,7 @@ def store(call: Call, argument: CArgument, place: ir.Value, what: str) -> None:
 
 def _c_values(call: Call, argument: CArgument, what: str) -> list[ir.Value]:
     """The values that an argument becomes; not for a struct by value."""
-    if isinstance(argument, HostArgument):
+    if not isinstance(argument, VALUES) and isinstance(argument, HostArgument):
         return argument.values(call, what)
     return values(call, argument, what)
 
@@ -347,7 +347,7 @@ def _c_values(call: Call, argument: CArgument, what: str) -> list[ir.Value]:
 def in_memory(call: Call, argument: CArgument, what: str) -> list[ir.Value]:
     """Addresses on the stack of the values that an argument becomes."""
     e = call.emitter
-    if isinstance(argument, InMemory):
+    if not isinstance(argument, VALUES) and isinstance(argument, InMemory):
         place = e.alloca(I64, -(-argument.size // 8), name="bytes")
         place.align = max(8, argument.align)
         argument.store(call, place, what)
@@ -393,7 +393,7 @@ def spoken(signature: Signature, argument: Any) -> str:
         return ", ".join(spoken(signature, each) for each in argument)
     if isinstance(argument, (str, bytes)):
         return repr(argument)
-    if is_dim(argument) or isinstance(argument, (*_VALUES, float)):
+    if is_dim(argument) or isinstance(argument, (*VALUES, float)):
         return repr(argument) if isinstance(argument, float) else describe(signature, argument)
     parts = [getattr(argument, name) for name in _INNER if hasattr(argument, name)]
     name = getattr(argument, "name", "")

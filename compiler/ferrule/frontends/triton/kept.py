@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import json
 import os
+import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import cache
@@ -26,6 +28,7 @@ _FORMAT: Final = "ferrule 1"
 _FILE: Final = "ferrule.json"
 _HASHED: Final = ("compiler", "backends", "language", "runtime", "experimental", "_C")
 """The folders of Triton that decide what it compiles."""
+_IN_MEMORY: Final = "/dev/shm"
 
 
 def key_of(source: Any, backend: Any, options: Any, arch: int) -> str | None:
@@ -68,6 +71,27 @@ def keep(key: str, built: Built) -> None:
         _manager(key).put(json.dumps(told).encode(), _FILE, binary=True)
     except OSError:
         pass
+
+
+@contextlib.contextmanager
+def apart() -> Iterator[None]:
+    """Inside, Triton's compiler keeps nothing, and needs no digest of its library: its files are in
+    a folder in memory that goes at the end.
+
+    It changes Triton's settings for the whole process, so it is for processes that compile and do
+    nothing else.
+    """
+    caches = packages.load("triton.runtime.cache", "triton")
+    knobs = packages.load("triton.knobs", "triton")
+    memory = _IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else None
+    with contextlib.ExitStack() as undo:
+        folder = undo.enter_context(tempfile.TemporaryDirectory(prefix="ferrule", dir=memory))
+        undo.enter_context(knobs.cache.scope())
+        knobs.cache.dir, knobs.cache.manager_class = folder, caches.FileCacheManager
+        if hasattr(caches, "triton_key"):  # some versions have it elsewhere: only time is lost
+            undo.callback(setattr, caches, "triton_key", caches.triton_key)
+            caches.triton_key = _stamps
+        yield
 
 
 def _manager(key: str) -> Any:

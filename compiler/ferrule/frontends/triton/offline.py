@@ -91,8 +91,9 @@ def compile_offline(
     """Each specialisation for these architectures, grouped by equal launch facts.
 
     What is not kept from before is compiled at once, in a process for each processor, where this
-    process can fork.  Raises CompileError with Triton's message for a kernel that it cannot
-    compile, for one with which it ends its process, and for one whose globals have changed.
+    process can fork; one alone, too, for such a process needs no keys of Triton's.  Raises
+    CompileError with Triton's message for a kernel that it cannot compile, for one with which it
+    ends its process, and for one whose globals have changed.
     """
     _check_code(kernel)
     jobs = [_Job(kernel, each, arch) for each in wanted for arch in archs]
@@ -195,15 +196,26 @@ class _Job:
 
     def done(self) -> Built:
         """Compile the kernel with Triton, and keep the result."""
+        return self._kept(self.key(), self._compiled())
+
+    def done_apart(self) -> Built:
+        """The same in a process that does nothing else: with a key, it is kept under ours alone."""
+        key = self.key()
+        with contextlib.nullcontext() if key is None else kept.apart():
+            built = self._compiled()
+        return self._kept(key, built)
+
+    def _kept(self, key: str | None, built: Built) -> Built:
+        if key is not None:
+            kept.keep(key, built)
+        return built
+
+    def _compiled(self) -> Built:
         source, backend, options = self._given()
         with _failures(self.kernel, self.arch):
             compiled = triton().compile(source, target=backend.target, options=options)
             images = bytes(compiled.asm["cubin"]), str(compiled.asm["ptx"]).encode()
-        built = Built(images, facts_of(compiled.metadata))
-        key = self.key()
-        if key is not None:
-            kept.keep(key, built)
-        return built
+        return Built(images, facts_of(compiled.metadata))
 
     def _given(self) -> tuple[Any, Any, dict[str, Any]]:
         """The source, the backend and the options, as Triton's compiler takes them."""
@@ -234,15 +246,15 @@ def _elsewhere(jobs: Sequence[_Job], todo: Sequence[int]) -> dict[int, Built]:
     its cause; one that ends its process is a CompileError."""
     count = min(workers.cores(), len(todo))
     # A process of a pool, which is a daemon, can start none.
-    if count < 2 or not workers.forks() or process.current_process().daemon:
+    if count < 1 or not workers.forks() or process.current_process().daemon:
         return {}
 
     def work(payload: bytes) -> Built | None:
         with contextlib.suppress(Exception):
-            return jobs[todo[int(payload)]].done()
+            return jobs[todo[int(payload)]].done_apart()
         return None
 
-    warm()
+    load()
     made = {}
     numbers = [str(at).encode() for at in range(len(todo))]
     with progress("Triton compiles", len(todo)) as tell:
@@ -256,14 +268,18 @@ def _elsewhere(jobs: Sequence[_Job], todo: Sequence[int]) -> dict[int, Built]:
     return made
 
 
-def warm() -> None:
-    """Do now what the first compilation in a process does: forked processes then share it.
-
-    Half of a second: the imports, and the digest of Triton's own files, which it keeps.
-    """
-    package = triton()
+def load() -> None:
+    """Import now what the first compilation in a process imports: forked processes then share
+    it."""
     for module in ("triton.backends.compiler", "triton.backends.nvidia", "triton.compiler"):
         packages.load(module, "triton")
+
+
+def warm() -> None:
+    """Do now what the first compilation in a process does, which is half of a second: the imports,
+    and the digest of Triton's own files, which it keeps."""
+    load()
+    package = triton()
     digest = getattr(package.runtime.cache, "triton_key", None)
     if digest is not None:  # some versions have it elsewhere, and only the time is lost
         digest()

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ferrule.compiler.conventions.arguments import CArgument, HostArgument, PointerCast
+from ferrule.compiler.conventions.arguments import (
+    VALUES,
+    CArgument,
+    HostArgument,
+    PointerCast,
+)
 from ferrule.compiler.conventions.c.structs import Struct
 from ferrule.compiler.conventions.launches.tensor_maps import TensorMap
 from ferrule.compiler.errors import CompileError, Diagnostic
@@ -53,7 +58,7 @@ def _host_arguments(argument: CArgument) -> Iterator[HostArgument]:
         case Struct(fields=fields):
             for each in fields:
                 yield from _host_arguments(each)
-        case HostArgument():
+        case _ if not isinstance(argument, VALUES) and isinstance(argument, HostArgument):
             yield argument
 
 

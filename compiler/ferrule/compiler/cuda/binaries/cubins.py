@@ -34,6 +34,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
+from functools import lru_cache
 from typing import Final
 
 from ferrule.compiler.cuda.binaries.parameters import (
@@ -98,6 +99,7 @@ class Cubin:
     kernels: tuple[KernelParameters, ...]
 
 
+@lru_cache(maxsize=32)  # a launch asks for kernels, sizes and parameters, one by one
 def read_cubin(data: bytes) -> Cubin:
     """Read a cubin.  ObjectFileError, a ValueError, for data that is not a cubin, is damaged or not
     linked."""
