@@ -39,6 +39,16 @@ def test_an_access_behind_an_allocation() -> None:
     )
 
 
+def test_the_line_of_the_kernel_where_a_function_is_inlined() -> None:
+    body = """.loc 1 17 3
+    .loc 2 5 1, function_name $L, inlined_at 1 17 3
+    .loc 2 9 7, function_name $L+4, inlined_at 2 5 1
+    ld.global.u32 %r2, [%rd3];"""
+    files = '.file 1 "demo.cu"\n.file 2 "header.h"\n'
+    found = fault(body, OUT[:31], before=files, grid=(3, 1, 1))
+    assert str(found).endswith("PTX line 23, header.h:9, inlined at demo.cu:17")
+
+
 WIDTHS = {
     "ld.global.b8 %h1": 1, "ld.global.b16 %h1": 2, "ld.global.b64 %rd9": 8,
     "ld.global.v2.b32 {%r2, %r3}": 8, "ld.global.v4.b32 {%r2, %r3, %r4, %r5}": 16,

@@ -10,7 +10,7 @@ import pytest
 from ptx_programs import integers, kernel, launch, machine, pointers
 
 from ferrule.emulator.instructions.forms import FORMS
-from ferrule.emulator.instructions.table import found
+from ferrule.emulator.instructions.table import found, ordered
 from ferrule.emulator.machine import Fault, PtxError
 
 VALUES = integers(np.uint64, 256, 4).view(np.uint8)
@@ -160,7 +160,7 @@ def test_loads_and_stores_past_the_caches() -> None:
 
 def test_registers_of_the_system() -> None:
     """Of most there is nothing to tell; the clock of all has two halves."""
-    names = ("%envreg3", "%pm1", "%reserved_smem_offset_end", "%globaltimer_hi")
+    names = ("%envreg3", "%pm1", "%gridid", "%globaltimer_hi")
     body = START + "mov.u64 %rd5, %globaltimer; shr.u64 %rd5, %rd5, 32; cvt.u32.u64 %r9, %rd5;"
     for i, name in enumerate(names):
         body += f"mov.u32 %r2, {name}; st.global.u32 [%rd2+{4 * i}], %r2;\n"
@@ -168,6 +168,23 @@ def test_registers_of_the_system() -> None:
     given = [VALUES, np.zeros(5, np.uint32)]
     found = launch(kernel(body, pointers(2)), given, block=(1, 1, 1))[1]
     assert list(found[:3]) == [0, 0, 0] and found[3] - found[4] in (0, 1)
+
+
+def test_shared_memory_that_is_reserved_for_the_system() -> None:
+    """Behind the variables, in two regions; a kernel that does not ask for it has none."""
+    names = "begin", "0", "1", "end", "cap"
+    body = START + ".shared .b32 v; st.shared.b32 [v], 7;\n"
+    for i, name in enumerate(names):
+        body += f"mov.u32 %r{i + 2}, %reserved_smem_offset_{name};"
+        body += f"st.global.b32 [%rd2+{4 * i}], %r{i + 2};\n"
+    body += """st.shared.b32 [%r4+284], 5; ld.shared.b32 %r8, [%r4+284]; ld.shared.b32 %r9, [v];
+    add.u32 %r8, %r8, %r9; st.global.b32 [%rd2+20], %r8;
+    mov.u32 %r8, %total_smem_size; st.global.b32 [%rd2+24], %r8; ret;"""
+    given = [VALUES, np.zeros(7, np.uint32)]
+    found = launch(kernel(body, pointers(2)), given, block=(1, 1, 1))[1]
+    assert list(found) == [16, 16, 528, 1040, 1024, 12, 1040]
+    with pytest.raises(PtxError, match="reserved_smem_offset_2"):
+        machine().load(kernel("mov.u32 %r2, %reserved_smem_offset_2; ret;"))
 
 
 def test_without_a_debugger_a_breakpoint_ends_the_thread() -> None:
@@ -210,3 +227,29 @@ def test_names() -> None:
             assert not found(f"{name}.{words[-1]}"), name
     for name in ("ld.const.weak.relaxed.u32", "st.const.u32x", "ld.global.v3.f32"):
         assert not found(name), name
+
+
+ORDERS = {
+    "vote.ballot.sync.b32": "vote.sync.ballot.b32",
+    "redux.add.sync.s32": "redux.sync.add.s32",
+    "fma.ftz.rn.f32": "fma.rn.ftz.f32",
+    "cvt.sat.rn.ftz.f16.f32": "cvt.rn.ftz.sat.f16.f32",
+    "ld.u32.global": "ld.global.u32",
+    "prefetch.L2.global": "prefetch.global.L2",
+    "ldmatrix.aligned.sync.m8n8.x1.shared.b16": "ldmatrix.sync.aligned.m8n8.x1.shared.b16",
+    # Types and layouts have an order of their own.
+    "cvt.f16.rn.f32": "cvt.rn.f16.f32",
+    "mma.aligned.sync.m16n8k16.row.col.f32.f16.f16.f32": None,
+    "cvt.u32.u32.rn": None,
+    "add.near.f32": None,
+}
+
+
+def test_modifiers_in_another_order() -> None:
+    """ptxas takes them; those whose order has a meaning keep it."""
+    for name, wanted in ORDERS.items():
+        assert ordered(name) == wanted, name
+    body = START + "setp.lt.u32 %p1, %r1, 3; vote.ballot.sync.b32 %r2, %p1, -1;"
+    body += "st.u32.global [%rd2], %r2; ret;"
+    given = [VALUES, np.zeros(1, np.uint32)]
+    assert launch(kernel(body, pointers(2)), given, block=(32, 1, 1))[1][0] == 7

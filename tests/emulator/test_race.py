@@ -274,3 +274,38 @@ def test_nothing_is_called_where_it_is_not_asked_for() -> None:
     body = BEGIN + EXCHANGE.format(order="", distance=4) + "ret;"
     module = machine("memory").load(kernel(body, pointers(2), before=SHARED))
     assert not any("race" in each for each in module.kernels["k"]._translation.helpers)
+
+
+WAITS = """
+setp.lt.u32 %p2, %r0, 32; @!%p2 bra WAITER;
+st.shared.u32 [%r3], %r0; bar.warp.sync -1; @!%p1 bra END;
+st.release.cta.shared.u32 [s+1024], 1; bra END;
+WAITER: setp.eq.u32 %p3, %r0, 32; @!%p3 bra TOLD;
+AGAIN: ld.acquire.cta.shared.u32 %r5, [s+1024]; setp.ne.u32 %p4, %r5, 1; @%p4 bra AGAIN;
+TOLD: {order}
+ld.shared.u32 %r6, [%r3+-128]; st.global.u32 [%rd4], %r6;
+{after}
+END:
+"""
+
+
+def test_what_one_lane_has_waited_for_is_told_by_a_shuffle() -> None:
+    """As groups of several warps do in cooperative groups; of each other lanes learn nothing."""
+    begin = "st.shared.u32 [s+1024], 0; bar.sync 0;" + WAITS
+    told = "shfl.sync.idx.b32 %r8, %r0, 0, 31, -1;"
+    assert run(begin.format(order=told, after=""))[0].tolist()[32:] == list(range(32))
+    assert "reads what another thread wrote" in race(begin.format(order="", after=""))
+    own = "st.shared.u32 [%r3], %r0; " + told + " ld.shared.u32 %r7, [%r3+-4];"
+    assert "reads what another thread wrote" in race(begin.format(order=told, after=own))
+
+
+def test_a_lane_ends_an_mbarrier_for_its_warp() -> None:
+    """As libcu++'s pipelines do."""
+    begin = """@%p1 mbarrier.init.shared.b64 [s+1024], 64; bar.sync 0;
+    mbarrier.arrive.shared.b64 %rd5, [s+1024];
+    W: mbarrier.test_wait.shared.b64 %p2, [s+1024], %rd5; @!%p2 bra W;
+    shfl.sync.idx.b32 %r8, %r0, 0, 31, -1; mov.u32 %r5, 1; setp.eq.u32 %p3, %r8, %r0;
+    @!%p3 bra END; atom.acq_rel.cta.shared.add.u32 %r6, [s+1040], 1; setp.eq.u32 %p4, %r6, 1;
+    @%p4 mbarrier.inval.shared.b64 [s+1024];
+    END:"""
+    run("@%p1 st.shared.u32 [s+1040], 0; bar.sync 0;" + begin)

@@ -12,8 +12,9 @@ from typing import Final
 
 from ferrule.specs.deferred import dataclass
 
-MAGIC: Final = 0x70614D7265727275
-"""The first 8 bytes."""
+MAGIC: Final = 0x70614D7265527275
+"""The 8 bytes behind the address. Programs of CUTLASS clear the bit 21 of these in the map of a
+small tensor, for drivers up to 13.1: in a GPU's maps it is a mode, and here it is 0."""
 
 PADDED: Final = 14
 """CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B: 16 elements of 4 bits, and in shared memory a gap of 8
@@ -23,7 +24,7 @@ ELEMENT_BYTES: Final = {0: 1, 1: 2, 2: 4, 3: 4, 4: 8, 5: 8, 6: 2, 7: 4, 8: 8, 9:
 """Bytes of an element by the number of CUtensorMapDataType, of those that are emulated."""
 INTEGER_TYPES: Final = frozenset((*range(6), PADDED))
 
-T_MAGIC, T_ADDRESS, T_RANK, T_TYPE, T_SWIZZLE, T_SIZE = 0, 8, 16, 20, 24, 32
+T_ADDRESS, T_MAGIC, T_RANK, T_TYPE, T_SWIZZLE, T_SIZE = 0, 8, 16, 20, 24, 32
 T_FILL, T_IM2COL, T_PADDED = 28, 29, 30
 T_DIMS, T_BOX, T_STEPS, T_STRIDES, T_LOWER, T_UPPER, T_BYTES = 36, 56, 76, 96, 116, 122, 128
 """Numbers of 32 bits but address (64), the fill and the two modes behind it (8), the corners of a
@@ -69,7 +70,7 @@ class TensorMap:
         size = ELEMENT_BYTES[self.dtype]
         rank, packed = len(self.dims), 2 if self.dtype == PADDED else 1
         modes = self.corners is not None, packed == 2
-        head = struct.pack("<QQ3I", MAGIC, self.address, rank, self.dtype, self.swizzle)
+        head = struct.pack("<QQ3I", self.address, MAGIC, rank, self.dtype, self.swizzle)
         head += struct.pack("<4BI", self.fill, *modes, 0, size)
         whole = self.dims[0] // packed, *self.dims[1:], *[1] * (5 - rank)
         dims = [each - 1 for each in whole]

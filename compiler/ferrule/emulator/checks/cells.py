@@ -17,10 +17,11 @@ from typing import Final
 from ferrule.emulator.checks import clocks
 from ferrule.emulator.native.bulk import CONSTANTS as BULK_CONSTANTS
 from ferrule.emulator.native.bulk import SOURCE as BULK
+from ferrule.emulator.native.types import joined
 
 INDEX_MASK: Final = (1 << 20) - 1
 MASK_SHIFT, LEVEL_SHIFT = 20, 24
-PENDING: Final = 1 << 26
+NOT_DONE: Final = 1 << 26
 """What is done when its thread has waited, such as a write by cp.async; it has its number for a
 clock, and above QUEUE_SHIFT the sort that the number counts."""
 QUEUE_SHIFT: Final = 28
@@ -46,10 +47,10 @@ HOW_LEVEL_SHIFT, HOW_QUEUE_SHIFT, HOW_INDEX_SHIFT = 24, 28, 32
 HOW_OFFSET_SHIFT: Final = 52
 """Where an access begins behind its address; the number of an instruction has 20 bits."""
 
-CONSTANTS: Final = (
-    BULK_CONSTANTS
-    | clocks.CONSTANTS
-    | {name: value for name, value in vars().items() if name.isupper() and type(value) is int}
+CONSTANTS: Final = joined(
+    BULK_CONSTANTS,
+    clocks.CONSTANTS,
+    {name: value for name, value in vars().items() if name.isupper() and type(value) is int},
 )
 
 SOURCE: Final = (
@@ -131,7 +132,7 @@ def pending(area: u64, s: u64, t: u32, record: u64) -> i1:
         e = entry_for(load_u64(s + S_KNOWN), block)
         if e == 0:
             return 1
-        return load_u32(e + E_ERA) < load_u32(record)
+        return load_u32(e + K_ERA) < load_u32(record)
     which = u64(load_u32(record + 8) >> QUEUE_SHIFT) & 3
     u = load_u32(record + 4) & 1023
     which_one = load_u32(record + 4) >> 10
@@ -152,7 +153,7 @@ def conflicts(area: u64, s: u64, t: u32, record: u64, info: u32, oldest: u32) ->
         return 0
     who = load_u32(record + 4)
     block = block_of(area, record)
-    if old & PENDING != 0:
+    if old & NOT_DONE != 0:
         return not morally_strong(area, record, info) and pending(area, s, t, record)
     if block == load_u32(area + R_NUMBER) and (who & 1023) == t:
         return 0
@@ -241,7 +242,9 @@ ACCESS: Final = """
 def fenced(area: u64, s: u64, t: u32, record: u64, info: u32, oldest: u32, by: u64) -> i1:
     old = load_u32(record + 8)
     era = load_u32(record)
-    if era < oldest or (old & info & (15 << MASK_SHIFT)) == 0 or old & (PENDING | ASYNC_WRITE) != 0:
+    if era < oldest or (old & info & (15 << MASK_SHIFT)) == 0:
+        return 1
+    if old & (NOT_DONE | ASYNC_WRITE) != 0:
         return 1
     if block_of(area, record) != load_u32(area + R_NUMBER):
         return 1
@@ -279,7 +282,7 @@ def granule(w: u64, area: u64, t: u32, g: u64, a: u64, how: u64, p: u64, m: u32)
     who = t | (clock_of(area, s) << 10)
     if how & HOW_PENDING != 0:
         which = (how >> HOW_QUEUE_SHIFT) & 3
-        info = info | PENDING | (u32(which) << QUEUE_SHIFT)
+        info = info | NOT_DONE | (u32(which) << QUEUE_SHIFT)
         who = t | (load_u32(queue_of(area, t, which) + Q_ISSUED) << 10)
     if how & HOW_ASYNC != 0:
         info = info | ASYNC_WRITE

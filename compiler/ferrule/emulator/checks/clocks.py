@@ -59,7 +59,7 @@ M_ERA, M_LOW, M_HIGH, M_KNOWN, M_TOLD, M_ROW = 0, 4, 8, 16, 24, 32
 MEETINGS: Final = 17
 
 # An entry of a message.
-E_BLOCK, E_ERA, E_THREAD, E_CLOCK, E_ROW, E_BYTES = 0, 4, 8, 12, 16, 24
+K_BLOCK, K_ERA, K_THREAD, K_CLOCK, K_ROW, K_BYTES = 0, 4, 8, 12, 16, 24
 # A record has thread and clock in one word, and a block at most 1024 threads.
 MOST_CLOCK: Final = (1 << 22) - 1
 
@@ -221,8 +221,8 @@ def entry_for(f: u64, block: u32) -> u64:
     while low < high:
         # Entries are in the order of their blocks.
         middle = (low + high) >> 1
-        e = f + 8 + middle * E_BYTES
-        here = load_u32(e + E_BLOCK)
+        e = f + 8 + middle * K_BYTES
+        here = load_u32(e + K_BLOCK)
         if here == block:
             return e
         if here < block:
@@ -234,20 +234,20 @@ def entry_for(f: u64, block: u32) -> u64:
 def entry_covers(e: u64, other: u64) -> i1:
     if e == 0:
         return 0
-    if load_u32(e + E_ERA) != load_u32(other + E_ERA):
-        return load_u32(e + E_ERA) > load_u32(other + E_ERA)
-    if load_u32(e + E_THREAD) != load_u32(other + E_THREAD):
+    if load_u32(e + K_ERA) != load_u32(other + K_ERA):
+        return load_u32(e + K_ERA) > load_u32(other + K_ERA)
+    if load_u32(e + K_THREAD) != load_u32(other + K_THREAD):
         return 0
-    if load_u32(e + E_CLOCK) < load_u32(other + E_CLOCK):
+    if load_u32(e + K_CLOCK) < load_u32(other + K_CLOCK):
         return 0
-    row = load_u64(other + E_ROW)
-    return row == 0 or row == load_u64(e + E_ROW)
+    row = load_u64(other + K_ROW)
+    return row == 0 or row == load_u64(e + K_ROW)
 
 def covers(f: u64, other: u64, but: u32) -> i1:
     for i in range(load_u64(other)):
-        e = other + 8 + i * E_BYTES
-        if load_u32(e + E_BLOCK) != but:
-            if not entry_covers(entry_for(f, load_u32(e + E_BLOCK)), e):
+        e = other + 8 + i * K_BYTES
+        if load_u32(e + K_BLOCK) != but:
+            if not entry_covers(entry_for(f, load_u32(e + K_BLOCK)), e):
                 return 0
     return 1
 
@@ -257,21 +257,21 @@ def merged_row(area: u64, x: u64, y: u64) -> u64:
     if row == 0:
         return 0
     fill(row, 0, size)
-    if load_u64(x + E_ROW) != 0:
-        copy(row, load_u64(x + E_ROW), size)
-    if load_u64(y + E_ROW) != 0:
-        raise_row(row, load_u64(y + E_ROW), 0, load_u32(area + R_STRIDE))
-    raise_one(row, load_u32(x + E_THREAD), load_u32(x + E_CLOCK))
-    raise_one(row, load_u32(y + E_THREAD), load_u32(y + E_CLOCK))
+    if load_u64(x + K_ROW) != 0:
+        copy(row, load_u64(x + K_ROW), size)
+    if load_u64(y + K_ROW) != 0:
+        raise_row(row, load_u64(y + K_ROW), 0, load_u32(area + R_STRIDE))
+    raise_one(row, load_u32(x + K_THREAD), load_u32(x + K_CLOCK))
+    raise_one(row, load_u32(y + K_THREAD), load_u32(y + K_CLOCK))
     return row
 
 def combine(area: u64, to: u64, x: u64, y: u64) -> i32:
-    if load_u32(x + E_ERA) > load_u32(y + E_ERA) or entry_covers(x, y):
-        copy(to, x, E_BYTES)
+    if load_u32(x + K_ERA) > load_u32(y + K_ERA) or entry_covers(x, y):
+        copy(to, x, K_BYTES)
         return 0
-    copy(to, y, E_BYTES)
-    if load_u32(x + E_ERA) == load_u32(y + E_ERA) and not entry_covers(y, x):
-        store_u64(to + E_ROW, merged_row(area, x, y))
+    copy(to, y, K_BYTES)
+    if load_u32(x + K_ERA) == load_u32(y + K_ERA) and not entry_covers(y, x):
+        store_u64(to + K_ROW, merged_row(area, x, y))
     return 0
 
 def merged(area: u64, f: u64, other: u64) -> u64:
@@ -283,28 +283,28 @@ def merged(area: u64, f: u64, other: u64) -> u64:
         return f
     n = load_u64(f)
     many = load_u64(other)
-    made = taken(load_u64(area + R_WORLD), 8 + (n + many) * E_BYTES)
+    made = taken(load_u64(area + R_WORLD), 8 + (n + many) * K_BYTES)
     if made == 0:
         return 0
     i = u64(0)
     j = u64(0)
     count = u64(0)
     while i < n or j < many:
-        x = f + 8 + i * E_BYTES
-        y = other + 8 + j * E_BYTES
-        to = made + 8 + count * E_BYTES
+        x = f + 8 + i * K_BYTES
+        y = other + 8 + j * K_BYTES
+        to = made + 8 + count * K_BYTES
         count = count + 1
         if j == many:
-            copy(to, x, E_BYTES)
+            copy(to, x, K_BYTES)
             i = i + 1
         elif i == n:
-            copy(to, y, E_BYTES)
+            copy(to, y, K_BYTES)
             j = j + 1
-        elif load_u32(x + E_BLOCK) < load_u32(y + E_BLOCK):
-            copy(to, x, E_BYTES)
+        elif load_u32(x + K_BLOCK) < load_u32(y + K_BLOCK):
+            copy(to, x, K_BYTES)
             i = i + 1
-        elif load_u32(y + E_BLOCK) < load_u32(x + E_BLOCK):
-            copy(to, y, E_BYTES)
+        elif load_u32(y + K_BLOCK) < load_u32(x + K_BLOCK):
+            copy(to, y, K_BYTES)
             j = j + 1
         else:
             combine(area, to, x, y)
@@ -320,12 +320,12 @@ def foreign(area: u64, f: u64) -> u64:
     n = load_u64(f)
     if n == 1:
         return 0
-    made = taken(load_u64(area + R_WORLD), 8 + (n - 1) * E_BYTES)
+    made = taken(load_u64(area + R_WORLD), 8 + (n - 1) * K_BYTES)
     if made == 0:
         return 0
     before = own - (f + 8)
     copy(made + 8, f + 8, before)
-    copy(made + 8 + before, own + E_BYTES, (n - 1) * E_BYTES - before)
+    copy(made + 8 + before, own + K_BYTES, (n - 1) * K_BYTES - before)
     store_u64(made, n - 1)
     return made
 
@@ -343,15 +343,15 @@ def snapshot(area: u64, s: u64, t: u32) -> u64:
 
 def message(area: u64, t: u32) -> u64:
     s = state_of(area, t)
-    own = taken(load_u64(area + R_WORLD), 8 + E_BYTES)
+    own = taken(load_u64(area + R_WORLD), 8 + K_BYTES)
     if own == 0:
         return 0
     store_u64(own, 1)
-    store_u32(own + 8 + E_BLOCK, load_u32(area + R_NUMBER))
-    store_u32(own + 8 + E_ERA, load_u32(area + R_ERA))
-    store_u32(own + 8 + E_THREAD, t)
-    store_u32(own + 8 + E_CLOCK, clock_of(area, s))
-    store_u64(own + 8 + E_ROW, snapshot(area, s, t))
+    store_u32(own + 8 + K_BLOCK, load_u32(area + R_NUMBER))
+    store_u32(own + 8 + K_ERA, load_u32(area + R_ERA))
+    store_u32(own + 8 + K_THREAD, t)
+    store_u32(own + 8 + K_CLOCK, clock_of(area, s))
+    store_u64(own + 8 + K_ROW, snapshot(area, s, t))
     tick(area, s)
     return merged(area, own, load_u64(s + S_KNOWN))
 
@@ -363,13 +363,13 @@ def acquire(area: u64, t: u32, f: u64) -> i32:
     store_u64(s + S_LAST, f)
     e = entry_for(f, load_u32(area + R_NUMBER))
     if e != 0:
-        if load_u32(e + E_ERA) == load_u32(area + R_ERA):
+        if load_u32(e + K_ERA) == load_u32(area + R_ERA):
             row = with_row(area, s, t)
-            u = load_u32(e + E_THREAD)
-            raise_one(row, u, load_u32(e + E_CLOCK))
+            u = load_u32(e + K_THREAD)
+            raise_one(row, u, load_u32(e + K_CLOCK))
             widen(s + S_LOW, u, u + 1)
-            if load_u64(e + E_ROW) != 0:
-                raise_row(row, load_u64(e + E_ROW), 0, load_u32(area + R_STRIDE))
+            if load_u64(e + K_ROW) != 0:
+                raise_row(row, load_u64(e + K_ROW), 0, load_u32(area + R_STRIDE))
                 widen(s + S_LOW, 0, load_u32(area + R_STRIDE))
     known = load_u64(s + S_KNOWN)
     if not covers(known, f, load_u32(area + R_NUMBER)):
@@ -388,11 +388,11 @@ def knows(area: u64, s: u64, t: u32, block: u32, era: u32, who: u32) -> i1:
     e = entry_for(load_u64(s + S_KNOWN), block)
     if e == 0:
         return 0
-    if load_u32(e + E_ERA) != era:
-        return load_u32(e + E_ERA) > era
-    if load_u32(e + E_THREAD) == u and load_u32(e + E_CLOCK) >= clock:
+    if load_u32(e + K_ERA) != era:
+        return load_u32(e + K_ERA) > era
+    if load_u32(e + K_THREAD) == u and load_u32(e + K_CLOCK) >= clock:
         return 1
-    row = load_u64(e + E_ROW)
+    row = load_u64(e + K_ROW)
     if row == 0:
         return 0
     return load_u32(row + u64(u) * 4) >= clock

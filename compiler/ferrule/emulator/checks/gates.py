@@ -35,12 +35,12 @@ def gate_at(area: u64, key: u64) -> u64:
     at = place_of(world, key | 1, 1)
     if at == 0:
         return 0
-    g = load_u64(at + T_GPU)
+    g = load_u64(at + O_GPU)
     if g == 0:
         g = taken(world, G_BYTES)
         if g != 0:
             fill(g, 0, G_BYTES)
-            store_u64(at + T_GPU, g)
+            store_u64(at + O_GPU, g)
     return g
 
 def gate_meeting(area: u64, slot: u64) -> u64:
@@ -87,17 +87,17 @@ def told(area: u64, other: u64, m: u64) -> u64:
     if load_u32(m + M_ERA) != 0 and load_u32(m + M_HIGH) > load_u32(m + M_LOW):
         world = load_u64(area + R_WORLD)
         size = u64(load_u32(area + R_STRIDE)) * 4
-        own = taken(world, 8 + E_BYTES)
+        own = taken(world, 8 + K_BYTES)
         row = taken(world, size)
         if own == 0 or row == 0:
             return 0
         copy(row, m + M_ROW, size)
         store_u64(own, 1)
-        store_u32(own + 8 + E_BLOCK, load_u32(other + R_NUMBER))
-        store_u32(own + 8 + E_ERA, load_u32(m + M_ERA))
-        store_u32(own + 8 + E_THREAD, 0)
-        store_u32(own + 8 + E_CLOCK, load_u32(row))
-        store_u64(own + 8 + E_ROW, row)
+        store_u32(own + 8 + K_BLOCK, load_u32(other + R_NUMBER))
+        store_u32(own + 8 + K_ERA, load_u32(m + M_ERA))
+        store_u32(own + 8 + K_THREAD, 0)
+        store_u32(own + 8 + K_CLOCK, load_u32(row))
+        store_u64(own + 8 + K_ROW, row)
         f = merged(area, own, f)
     store_u64(m + M_TOLD, f)
     return f
@@ -326,7 +326,7 @@ def map_at(area: u64, maps: u64, i: u64, form: u64) -> u64:
     world = load_u64(area + R_WORLD)
     if map - load_u64(world + W_BASE) >= load_u64(world + W_SIZE) or map & 63 != 0:
         return 0
-    if load_u64(map) != MAGIC or load_u32(map + T_RANK) != u32(form & 0xFF):
+    if load_u64(map + T_MAGIC) != MAGIC or load_u32(map + T_RANK) != u32(form & 0xFF):
         return 0
     if u64(load_u8(map + T_IM2COL)) != form >> 16:
         return 0

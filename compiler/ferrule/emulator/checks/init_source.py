@@ -6,6 +6,7 @@ from typing import Final
 
 from ferrule.emulator.native.bulk import CONSTANTS as BULK_CONSTANTS
 from ferrule.emulator.native.bulk import SOURCE as BULK
+from ferrule.emulator.native.types import joined
 
 I_BITS, I_BASE, I_SIZE, I_LAUNCHES, I_NUMBER, I_LAUNCH = 0, 8, 16, 24, 32, 36
 I_WINDOW, I_WINDOW_SIZE, I_LOCALS, I_LOCALS_SIZE, I_BYTES = 40, 48, 56, 64, 72
@@ -19,11 +20,10 @@ OFFSET_SHIFT: Final = 24
 """Where the read begins behind the address."""
 INDEX_SHIFT: Final = 32
 
-CONSTANTS: Final = (
-    BULK_CONSTANTS
-    | {name: value for name, value in vars().items() if name.isupper() and type(value) is int}
-    | {"CHECKED": 0}
-)
+CONSTANTS: Final = joined(
+    BULK_CONSTANTS,
+    {name: value for name, value in vars().items() if name.isupper() and type(value) is int},
+) | {"CHECKED": 0}
 
 SOURCE: Final = (
     BULK
@@ -39,7 +39,11 @@ def renew(w: u64, area: u64, number: u32) -> i32:
         other = load_u64(block_of_rank(w, rank) + INITIALISED)
         fresh(other, load_u64(other + I_WINDOW), load_u64(other + I_WINDOW_SIZE))
         fresh(other, load_u64(other + I_LOCALS), load_u64(other + I_LOCALS_SIZE))
-        store_u32(other + I_NUMBER, grid_number(block_of_rank(w, rank)))
+        block = block_of_rank(w, rank)
+        if load_u32(block + RESERVED_SIZE) != 0:
+            start = load_u64(block + SHARED_BASE) + u64(load_u32(block + RESERVED_START))
+            mark(other, start, u64(load_u32(block + RESERVED_SIZE)))
+        store_u32(other + I_NUMBER, grid_number(block))
         store_u32(other + I_LAUNCH, launch)
     return 0
 
@@ -158,7 +162,7 @@ def bytes_of_box(map: u64, sizes: u64, i: u64) -> u64:
     if map == 0:
         return u64(load_u32(sizes + i * 4))
     at = load_u64(map + i * 8)
-    if load_u64(at) != MAGIC:
+    if load_u64(at + T_MAGIC) != MAGIC:
         return 0
     return shared_bytes(at)
 
@@ -200,7 +204,7 @@ def sends_box(w: u64, mask: u32, map: u64, coordinates: u64) -> i32:
         i = u64(ctz(m))
         m = m & (m - 1)
         it = load_u64(map + i * 8)
-        if load_u64(it) == MAGIC:
+        if load_u64(it + T_MAGIC) == MAGIC:
             at_place(it, coordinates, i, 0, at)
             mark_box(area, it, at)
     return 0

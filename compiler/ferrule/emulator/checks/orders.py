@@ -2,7 +2,8 @@
 
 - A barrier (bar, barrier) orders what the threads that it waits for have done before it, and those
   that only arrive, before what the threads that wait do after it. Of a warp, bar.warp.sync does;
-  shuffles, votes and matches order nothing.
+  shuffles, votes and matches order nothing that their lanes do, but what one lane knows of other
+  warps and blocks, all that take part know then.
 - Nothing else takes part in a barrier: neither threads that it does not count, nor those that have
   ended. PTX lets a barrier of all threads pass without the latter, but only who executes it is
   ordered by it.
@@ -17,7 +18,7 @@ from __future__ import annotations
 from typing import Final
 
 # The table of addresses that something was released at.
-T_LAUNCH, T_BLOCK, T_ADDRESS, T_GPU, T_CTA, T_BYTES = 0, 4, 8, 16, 24, 32
+O_LAUNCH, O_BLOCK, O_ADDRESS, O_GPU, O_CTA, O_BYTES = 0, 4, 8, 16, 24, 32
 TABLE_BITS: Final = 16
 MOST_PROBES: Final = 256
 
@@ -32,16 +33,16 @@ def place_of(world: u64, a: u64, makes: i1) -> u64:
     # 2^64 divided by the golden ratio: the high bits of a product with it differ for near numbers.
     hash = ((a >> 2) * 0x9E3779B97F4A7C15) >> (64 - TABLE_BITS)
     for i in range(u64(MOST_PROBES)):
-        at = table + ((hash + i) & ((1 << TABLE_BITS) - 1)) * T_BYTES
+        at = table + ((hash + i) & ((1 << TABLE_BITS) - 1)) * O_BYTES
         # Entries of earlier launches are free: the table is not cleared.
-        if load_u32(at + T_LAUNCH) != launch:
+        if load_u32(at + O_LAUNCH) != launch:
             if makes:
-                fill(at, 0, T_BYTES)
-                store_u32(at + T_LAUNCH, launch)
-                store_u64(at + T_ADDRESS, a)
+                fill(at, 0, O_BYTES)
+                store_u32(at + O_LAUNCH, launch)
+                store_u64(at + O_ADDRESS, a)
                 return at
             return 0
-        if load_u64(at + T_ADDRESS) == a:
+        if load_u64(at + O_ADDRESS) == a:
             return at
     if makes:
         store_u32(world + W_STOPPED, 1)
@@ -49,14 +50,14 @@ def place_of(world: u64, a: u64, makes: i1) -> u64:
 
 def released_here(area: u64, at: u64) -> u64:
     # One more than the number of the block: 0 means none.
-    if load_u32(at + T_BLOCK) == load_u32(area + R_NUMBER) + 1:
-        return load_u64(at + T_CTA)
+    if load_u32(at + O_BLOCK) == load_u32(area + R_NUMBER) + 1:
+        return load_u64(at + O_CTA)
     return 0
 
 def read_strong(area: u64, t: u32, at: u64, how: u64, level: u32) -> i32:
     found = released_here(area, at)
     if level > 1:
-        found = merged(area, load_u64(at + T_GPU), found)
+        found = merged(area, load_u64(at + O_GPU), found)
     if found == 0:
         return 0
     if how & HOW_ACQUIRES != 0:
@@ -83,9 +84,9 @@ def write_strong(area: u64, t: u32, a: u64, how: u64, level: u32) -> i32:
     at = place_of(world, a, here != 0 or far != 0)
     if at == 0:
         return 0
-    store_u64(at + T_CTA, left(area, released_here(area, at), here, how))
-    store_u32(at + T_BLOCK, load_u32(area + R_NUMBER) + 1)
-    store_u64(at + T_GPU, left(area, load_u64(at + T_GPU), far, how))
+    store_u64(at + O_CTA, left(area, released_here(area, at), here, how))
+    store_u32(at + O_BLOCK, load_u32(area + R_NUMBER) + 1)
+    store_u64(at + O_GPU, left(area, load_u64(at + O_GPU), far, how))
     return 0
 
 def synchronise(area: u64, t: u32, a: u64, how: u64) -> i32:
@@ -135,6 +136,40 @@ def meet(w: u64, mask: u32) -> i32:
     while lanes != 0:
         bring(area, m, warp + ctz(lanes))
         lanes = lanes & (lanes - 1)
+    lanes = mask
+    while lanes != 0:
+        fetch(area, m, warp + ctz(lanes))
+        lanes = lanes & (lanes - 1)
+    return 0
+
+def shares(w: u64, mask: u32) -> i32:
+    area = entered(w)
+    if area == 0:
+        return 0
+    warp = load_u32(w + WARP_ID) * 32
+    known = u32(0)
+    lanes = mask
+    while lanes != 0:
+        s = state_of(area, warp + ctz(lanes))
+        if has_row(area, s) or load_u64(s + S_KNOWN) != 0:
+            known = 1
+        lanes = lanes & (lanes - 1)
+    if known == 0:
+        return 0
+    m = meeting_at(area, 16)
+    empty(area, m)
+    store_u64(m + M_KNOWN, 0)
+    lanes = mask
+    while lanes != 0:
+        t = warp + ctz(lanes)
+        lanes = lanes & (lanes - 1)
+        s = state_of(area, t)
+        if has_row(area, s):
+            raise_row(m + M_ROW, row_of(area, t), load_u32(s + S_LOW), load_u32(s + S_HIGH))
+            widen(m + M_LOW, load_u32(s + S_LOW), load_u32(s + S_HIGH))
+        store_u64(m + M_KNOWN, merged(area, load_u64(m + M_KNOWN), load_u64(s + S_KNOWN)))
+    # Of each other the lanes learn nothing.
+    fill(m + M_ROW + u64(warp) * 4, 0, u64(min(32, load_u32(area + R_STRIDE) - warp)) * 4)
     lanes = mask
     while lanes != 0:
         fetch(area, m, warp + ctz(lanes))

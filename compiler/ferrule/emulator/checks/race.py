@@ -38,7 +38,7 @@ class Race:
     def __init__(self, memory: Memory) -> None:
         pages = -(-memory.size >> cells.PAGE_SHIFT) * -8
         sizes = (clocks.WORLD_BYTES, abs(pages), _CELLS, _MESSAGES,
-                 orders.T_BYTES << orders.TABLE_BITS, 8 * _LAST_ERA)  # fmt: skip
+                 orders.O_BYTES << orders.TABLE_BITS, 8 * _LAST_ERA)  # fmt: skip
         kept = [_reserved(size) for size in sizes]
         self._kept: Final = [each[0] for each in kept]
         self._world, self._pages, self._cells, self._messages, self._table, eras = (

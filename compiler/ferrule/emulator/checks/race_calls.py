@@ -47,6 +47,11 @@ _MEANS: Final = {
 }  # fmt: skip
 
 
+_TOGETHER: Final = frozenset({"shfl", "vote", "match", "redux", "elect"})
+"""They order nothing that lanes of a warp do. But what one lane has waited for, all have: so groups
+of several warps in cooperative groups wait in one lane, and tell the others by a shuffle."""
+
+
 @helper("race")
 def _race(name: str, entry: str) -> str:
     pointers = len(functions(SOURCE)[entry].args.args) - 2
@@ -125,6 +130,8 @@ class RaceWatch:
     def executed(self, e: Emitter, item: Instruction) -> None:
         if item.opcode == "bar" and item.modifiers[:1] == ("warp",):
             call(e, "race:meet", [], e.mask)
+        elif item.opcode in _TOGETHER and "sync" in item.modifiers:
+            call(e, "race:shares", [], e.mask)
         elif item.opcode == "fence" and _of_proxy(item):
             everything = number(int(item.modifiers[0] == "proxy"))
             call(e, "race:proxy_fence", [everything], e.active())
@@ -142,7 +149,11 @@ class RaceWatch:
         index = e.index << HOW_INDEX_SHIFT
         own = number(index | (0 if "GENERIC=1" in settings else HOW_SHARED))
         if entry in ("init", "inval"):
-            self._access(e, HOW_WRITES, 8, 8, _space(settings), places[:1], mask)
+            # libcu++'s pipelines choose by a match of the warp who ends their mbarriers: of what
+            # other lanes have asked these before there is no order. A wait for one that has ended
+            # fails.
+            strong = OF_GPU if entry == "inval" else None
+            self._access(e, HOW_WRITES, 8, 8, _space(settings), places[:1], mask, strong)
             call(e, "race:inits", [places[0], own], mask)
         elif entry == "arrive":
             self._access(e, HOW_WRITES, 8, 8, _space(settings), places[:1], mask, OF_GPU)

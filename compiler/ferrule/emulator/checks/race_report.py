@@ -37,7 +37,7 @@ class Access:
         self.warp = (who & 1023) >> 5
         self.item = instructions[info & cells.INDEX_MASK]
         self.level = info >> cells.LEVEL_SHIFT & 3
-        self.pending = bool(info & cells.PENDING)
+        self.pending = bool(info & cells.NOT_DONE)
 
     def said(self) -> str:
         """Who did what, and where."""

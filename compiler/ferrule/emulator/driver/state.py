@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import re
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import field
@@ -28,6 +29,15 @@ _HANDLES: Final = itertools.count(0x10000, 0x10)
 
 _MOST_TEXT: Final = 900
 """Bytes of an error's text: launchers of others copy it into arrays of 1,024."""
+_LONG_WORD: Final = re.compile(r"(\w{48})\w{32,}(\w{16})")
+"""Names of C++'s templates, of which the beginning and the end say which it is."""
+
+
+def _fitting(text: str) -> bytes:
+    """The text of an error, in which long names are shortened where it is too long."""
+    if len(text.encode()) > _MOST_TEXT:
+        text = _LONG_WORD.sub(r"\1...\2", text)
+    return text.encode()[:_MOST_TEXT]
 
 
 LIMITS: Final = {0: 1024, 1: 1 << 20, 2: 8 << 20, 3: 2, 4: 2048, 5: 64, 6: 0}
@@ -275,7 +285,7 @@ class Driver:
         """Keep what a refused call has to say, for cuGetErrorString; gives the result."""
         words = words_of(result) or ""
         text = f"{words} ({symbol}: {sentence})" if sentence else words
-        self._said[result] = said = ctypes.create_string_buffer(text.encode()[:_MOST_TEXT])
+        self._said[result] = said = ctypes.create_string_buffer(_fitting(text))
         self._texts.append(said)
         return int(result)
 

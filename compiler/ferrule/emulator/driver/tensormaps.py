@@ -10,7 +10,7 @@ from ferrule.emulator.driver.library.exports import Exports, Needs
 from ferrule.emulator.driver.places import get_words, put_bytes
 from ferrule.emulator.driver.results import DriverError, Result
 from ferrule.emulator.driver.state import Driver
-from ferrule.emulator.tensormaps import MAGIC, T_ADDRESS, TensorMap, TensorMapError
+from ferrule.emulator.tensormaps import MAGIC, T_ADDRESS, T_MAGIC, TensorMap, TensorMapError
 
 exports: Final = Exports()
 
@@ -115,7 +115,7 @@ def _encoded(tensor: TensorMap) -> bytes:
 
 @exports("cuTensorMapReplaceAddress", "op", Needs.NOTHING)
 def replace_address(driver: Driver, out: int, address: int) -> None:
-    if ctypes.c_uint64.from_address(out).value != MAGIC or not address or address % 16:
+    if ctypes.c_uint64.from_address(out + T_MAGIC).value != MAGIC or not address or address % 16:
         raise DriverError(
             Result.INVALID_VALUE, f"no tensor map, or {address:#x} is no multiple of 16"
         )

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from importlib import import_module
+from itertools import permutations
 from pkgutil import walk_packages
 from typing import Final
 
 import ferrule.emulator.instructions as _package
 from ferrule.emulator.instructions import forms
 from ferrule.emulator.instructions.forms import Form, Named
-from ferrule.emulator.ptx.module import Instruction, PtxError
+from ferrule.emulator.ptx.module import Instruction, Label, Module, PtxError
 from ferrule.emulator.warps import layout
 from ferrule.emulator.warps.emitter import Emitter
 
@@ -45,23 +49,67 @@ _ORDERS: Final = {
     "min": (("relu",),),
     "max": (("relu",),),
 }
-"""Of opcodes whose modifiers NVIDIA's compilers write or take in several orders, that of the
-manual."""
+"""Of opcodes with many modifiers, the order of the manual: it is looked for first."""
+_MOST: Final = 6
+"""Of more modifiers not all orders are tried."""
+_IN_TURN: Final = (
+    re.compile(r"[usb]\d+(?:x\d+)?|b?f\d+(?:x\d+)?|tf32|[eu]\w*\dm\d\w*|pred"),
+    re.compile(r"global|const|local|param|shared(?:::\w+)?"),
+    re.compile(r"row|col"),
+)
+"""Types, state spaces and layouts: the first one is of the result, or of the first operand."""
+
+
+def in_order(module: Module) -> Module:
+    """A module whose instructions have their modifiers in the order of the manual: ptxas takes them
+    in nearly any, and what is written by hand has others, `vote.ballot.sync.b32`."""
+    functions = tuple(
+        each if each.body is None else replace(each, body=tuple(map(_in_order, each.body)))
+        for each in module.functions
+    )
+    return replace(module, functions=functions)
+
+
+def _in_order(item: Instruction | Label) -> Instruction | Label:
+    name = item.name if isinstance(item, Label) else ordered(item.name)
+    if name is None or name == item.name or isinstance(item, Label):
+        return item
+    return replace(item, modifiers=tuple(name.split(".")[1:]))
 
 
 @lru_cache(maxsize=4096)
 def found(name: str) -> tuple[Form, dict[str, str | None]] | None:
     """The form that an instruction's whole name has, and what its pattern named."""
+    name_in_order = ordered(name)
+    return None if name_in_order is None else _matched(name_in_order)
+
+
+@lru_cache(maxsize=4096)
+def ordered(name: str) -> str | None:
+    """The name with its modifiers in the order in which a form has them; None without such one."""
+    if _matched(name) is not None:
+        return name
     opcode, *modifiers = name.split(".")
-    match, order = _matched(opcode, name), _ORDERS.get(opcode)
-    if match is not None or order is None:
-        return match
+    if len(set(modifiers)) != len(modifiers):
+        return None
+    order = _ORDERS.get(opcode, ())
     ranks = {word: rank for rank, words in enumerate(order) for word in words}
     modifiers.sort(key=lambda word: ranks.get(word, len(order)))
-    return _matched(opcode, ".".join((opcode, *modifiers)))
+    several = permutations(modifiers) if len(modifiers) <= _MOST else [tuple(modifiers)]
+    for each in several:
+        tried = ".".join((opcode, *each))
+        if _matched(tried) is not None and _in_turn(each) == _in_turn(modifiers):
+            return tried
+    return None
 
 
-def _matched(opcode: str, name: str) -> tuple[Form, dict[str, str | None]] | None:
+def _in_turn(modifiers: Sequence[str]) -> list[list[str]]:
+    """The modifiers whose order has a meaning."""
+    return [[word for word in modifiers if kind.fullmatch(word)] for kind in _IN_TURN]
+
+
+def _matched(name: str) -> tuple[Form, dict[str, str | None]] | None:
+    opcode = name.partition(".")[0]
     for form in forms.FORMS.get(opcode, ()):
         match = form.pattern.fullmatch(name[len(opcode) :])
         if match is not None:

@@ -167,8 +167,15 @@ def _who(block: int, warp: int, lane: int) -> str:
 
 def where(item: Instruction) -> str:
     """The lines of an instruction."""
-    place = f", {item.place.file}:{item.place.line}" if item.place is not None else ""
-    return f"PTX line {item.line}{place}"
+    text, place = f"PTX line {item.line}", item.place
+    if place is not None:
+        text += f", {place.file}:{place.line}"
+        # Of the callers between, libraries have many: the last one is in the kernel itself.
+        kernel = place
+        while kernel.called_from is not None:
+            kernel = kernel.called_from
+        text += f", inlined at {kernel.file}:{kernel.line}" if kernel is not place else ""
+    return text
 
 
 def deadlock(

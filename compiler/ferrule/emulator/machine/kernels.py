@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 from ferrule.emulator.machine.known import Known
 from ferrule.emulator.machine.running import Launch, Runner
 from ferrule.emulator.machine.work import Work
-from ferrule.emulator.ptx.module import Function, Module, PtxError, Variable
+from ferrule.emulator.ptx.module import Function, Module, PtxError, Register, Variable
 from ferrule.emulator.warps.calls import symbols
+from ferrule.emulator.warps.emitter import RESERVED, RESERVED_BYTES
 from ferrule.emulator.warps.flow import Flow
 from ferrule.emulator.warps.layout import MOST_BLOCKS
 from ferrule.emulator.warps.translate import translate
@@ -144,6 +145,7 @@ class Kernel:
             _end(self.parameters),
             self._translation.asynchronous,
             cluster,
+            (self._places[RESERVED][1], RESERVED_BYTES) if RESERVED in self._places else (0, 0),
         )
 
     def _check(
@@ -217,13 +219,13 @@ def _parameters(variables: tuple[Variable, ...]) -> tuple[Parameter, ...]:
 def _shared(module: Module, blocks: Flow) -> tuple[dict[str, tuple[str, int]], int, int]:
     """The offset of each shared variable, the bytes of those of known size, and where the
     others begin."""
-    used = {
-        name
+    operands = [
+        operand
         for block in blocks.blocks
         for item in block.instructions
         for operand in item.operands
-        for name in symbols(operand)
-    }
+    ]
+    used = {name for operand in operands for name in symbols(operand)}
     variables = [each for each in (*module.variables, *blocks.variables) if each.space == "shared"]
     variables = [each for each in variables if each.name in used]
     places: dict[str, tuple[str, int]] = {}
@@ -234,6 +236,10 @@ def _shared(module: Module, blocks: Flow) -> tuple[dict[str, tuple[str, int]], i
             at = -(-at // each.align) * each.align
             places[each.name] = "shared", at
             at += each.size
+    if any(isinstance(each, Register) and each.name.startswith(RESERVED) for each in operands):
+        at = -(-at // 16) * 16
+        places[RESERVED] = "shared", at
+        at += RESERVED_BYTES
     align = max((each.align for each in open_ended), default=16)
     dynamic = -(-at // align) * align
     places |= {each.name: ("shared", dynamic) for each in open_ended}

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
+from ferrule.emulator.instructions.table import in_order
 from ferrule.emulator.ptx.module import Function, Module
 from ferrule.emulator.ptx.parser import parse
 from ferrule.emulator.ptx.targets import check_target
@@ -55,6 +56,6 @@ class Known:
 @lru_cache(maxsize=64)
 def known(ptx: str) -> Known:
     """The facts about a text. PtxError for a text that is no PTX, or not for its target."""
-    module = parse(ptx)
+    module = in_order(parse(ptx))
     check_target(module)
     return Known(module)

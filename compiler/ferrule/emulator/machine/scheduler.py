@@ -57,6 +57,8 @@ from ferrule.emulator.warps.layout import (
     RANDOM,
     READY,
     REDUCED,
+    RESERVED_SIZE,
+    RESERVED_START,
     SHARED_BASE,
     SHARED_SIZE,
     THREADS,
@@ -151,6 +153,11 @@ entry:
   %reds.p = getelementptr i8, ptr %block, i64 {REDUCED}
   call void @llvm.memset.p0.i64(ptr %reds.p, i8 0, i64 64, i1 false)
   call void @llvm.memset.p0.i64(ptr %base, i8 -51, i64 %size, i1 false)
+{_get("start", RESERVED_START)}{_get("bytes", RESERVED_SIZE)}\
+  %start.l = zext i32 %start to i64
+  %bytes.l = zext i32 %bytes to i64
+  %system = getelementptr i8, ptr %base, i64 %start.l
+  call void @llvm.memset.p0.i64(ptr %system, i8 0, i64 %bytes.l, i1 false)
   br label %head
 head:
   %n = phi i32 [0, %entry], [%n1, %more.warps]

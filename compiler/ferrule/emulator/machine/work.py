@@ -51,6 +51,7 @@ class Work:
         parameters: int,
         asynchronous: int = 0,
         cluster: tuple[int, int, int] = (1, 1, 1),
+        reserved: tuple[int, int] = (0, 0),
     ) -> None:
         self.key: Final = (block, shared, cluster, local)
         self._memory = memory
@@ -77,6 +78,8 @@ class Work:
         self._set_cluster(cluster, blocks)
         for rank in range(blocks):
             self._set_block(block, shared, count, warp_bytes, rank, cluster)
+            at = rank * layout.BLOCK_BYTES
+            self._put(at + layout.RESERVED_START, "<II", *reserved)
             for number in range(count):
                 self._set_warp(rank, rank * count + number, number, stride, asynchronous)
             prepare(self.block + rank * layout.BLOCK_BYTES)

@@ -292,7 +292,7 @@ def map_place(w: u64, lane: u32, a: u64) -> u64:
     map = generic_place(w, lane, a, 128, 64)
     if map == 0:
         return 0
-    if load_u64(map) != MAGIC:
+    if load_u64(map + T_MAGIC) != MAGIC:
         wrong(w, lane, a, NO_MAP)
         return 0
     if load_u32(map + T_RANK) != RANK_OF_COPY:
@@ -353,7 +353,7 @@ def replace_dim(map: u64, dim: u64, value: u64) -> i1:
     return dim < 4 and value & 15 == 0 and value >> 40 == 0
 
 def replace_field(map: u64, dim: u64, value: u64) -> i1:
-    store_u64(map, MAGIC)
+    store_u64(map + T_MAGIC, MAGIC)
     if FIELD == 0:
         store_u64(map + T_ADDRESS, value)
         return value & 15 == 0

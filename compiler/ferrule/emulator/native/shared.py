@@ -10,6 +10,7 @@ from ferrule.emulator.checks import cells, gates, orders
 from ferrule.emulator.native import bulk
 from ferrule.emulator.native.language import shared_text
 from ferrule.emulator.native.products import LINES
+from ferrule.emulator.native.types import joined
 from ferrule.emulator.native.values import SHARED_PREFIX
 from ferrule.specs.deferred import dataclass
 
@@ -17,7 +18,7 @@ SOURCE: Final = (
     cells.SOURCE + cells.ACCESS + orders.STRONG + orders.FENCE + orders.MEET
     + gates.GATES + LINES + gates.COPIES
 )  # fmt: skip
-CONSTANTS: Final = cells.CONSTANTS | orders.CONSTANTS | gates.CONSTANTS | {"CHECKED": 0}
+CONSTANTS: Final = joined(cells.CONSTANTS, orders.CONSTANTS, gates.CONSTANTS) | {"CHECKED": 0}
 TOGETHER: Final = (
     "entered", "merged", "bring", "fetch", "acquire", "message", "granule", "whole", "synchronise",
     "gate_of", "pass_gate", "receive", "receive_all", "box", "reads_matrix", "new_era", "some_meet",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import struct
+from collections.abc import Mapping
 from typing import Any, Final
 
 Value = tuple[str, str]
@@ -15,6 +16,16 @@ NAME: Final = re.compile(r"(i1|[iu](?:8|16|32|64)|f(?:16|32|64))(?:x(\d+))?")
 
 class NativeError(Exception):
     """A function of this package that means nothing: a mistake of the emulator's own."""
+
+
+def joined(*parts: Mapping[str, int]) -> dict[str, int]:
+    """The constants of several texts that become one. NativeError for a name of two numbers: one of
+    the texts would compute with that of another."""
+    found: dict[str, int] = {}
+    for name, value in (each for part in parts for each in part.items()):
+        if found.setdefault(name, value) != value:
+            raise NativeError(f"{name} is {found[name]}, and {value}")
+    return found
 
 
 def llvm(kind: str) -> str:

@@ -28,7 +28,9 @@ from ferrule.emulator.ptx.module import (
 )
 from ferrule.emulator.ptx.tokens import Token
 
-_LOC: Final = re.compile(r"\.loc\s+(\d+)\s+(\d+)\s+\d+(?=\s|,|$)")
+_LOC: Final = re.compile(
+    r"\.loc\s+(\d+)\s+(\d+)\s+(\d+)(?=\s|,|$)(?:.*inlined_at\s+(\d+)\s+(\d+)\s+(\d+))?"
+)
 _FILE: Final = re.compile(r'\.file\s+(\d+)\s+"((?:\\.|[^"\\])*)"')
 
 
@@ -41,12 +43,34 @@ def files(tokens: Iterable[Token]) -> dict[int, str]:
     }
 
 
-def place(text: str, names: Mapping[int, str]) -> Place | None:
-    """The place that a `.loc` says; none for line 0, which is no line."""
-    found = _LOC.match(text)
-    if found is None or not int(found[2]):
-        return None
-    return Place(names.get(int(found[1]), "?"), int(found[2]))
+class Places:
+    """The places that the `.loc`s of a function say.
+
+    One that was inlined names the place of the call, of which an own `.loc` before it says where
+    that is inlined.
+    """
+
+    def __init__(self, names: Mapping[int, str]) -> None:
+        self._names = names
+        self._known: dict[tuple[int, ...], Place] = {}
+
+    def of(self, text: str) -> Place | None:
+        """The place of a `.loc`; none for line 0, which is no line."""
+        found = _LOC.match(text)
+        if found is None or not int(found[2]):
+            return None
+        at = tuple(map(int, found.groups()[:3]))
+        caller = None
+        if found[4] is not None:
+            caller = self._at(tuple(map(int, found.groups()[3:])))
+        self._known[at] = made = Place(self._name(at), at[1], caller)
+        return made
+
+    def _at(self, at: tuple[int, ...]) -> Place | None:
+        return self._known.get(at) or (Place(self._name(at), at[1]) if at[1] else None)
+
+    def _name(self, at: tuple[int, ...]) -> str:
+        return self._names.get(at[0], "?")
 
 
 _MOST_REGISTERS = 1 << 20
@@ -106,7 +130,7 @@ class Body:
 
     def __init__(self, parser: Reader, files: Mapping[int, str]) -> None:
         self._parser = parser
-        self._files = files
+        self._places = Places(files)
         self._scopes: list[_Scope] = []
         self._count = 0
         self._place: Place | None = None
@@ -147,7 +171,7 @@ class Body:
         if token.kind == "end":
             raise PtxError("the text ends inside of a function", token.line)
         if token.kind == "loc":
-            self._place = place(parser.take().text, self._files)
+            self._place = self._places.of(parser.take().text)
         elif token.kind == "file" or token.text == ";":
             parser.take()
         elif parser.taken("{"):

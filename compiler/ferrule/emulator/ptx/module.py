@@ -87,10 +87,11 @@ Operand = Register | Negated | Immediate | FloatImmediate | Symbol | Address | G
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The line of a source file that an instruction comes from."""
+    """The line of a source file that an instruction comes from, and where that was inlined."""
 
     file: str
     line: int
+    called_from: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,12 +72,17 @@ _SINGLE: Final = {
 
 _CONSTANT: Final = {
     "%smid": 0, "%nsmid": 1, "%gridid": 0, "%current_graph_exec": 0,
-    "%reserved_smem_offset_begin": 0, "%reserved_smem_offset_end": 0,
-    "%reserved_smem_offset_cap": 0, "%reserved_smem_offset_0": 0, "%reserved_smem_offset_1": 0,
     **{f"%envreg{i}": 0 for i in (0, *range(3, 32))},
     **{f"%pm{i}{wide}": 0 for i in range(8) for wide in ("", "_64")},
 }  # fmt: skip
 """What the driver would say, and counters of events: of none there is anything to tell."""
+
+RESERVED: Final = "%reserved_smem_offset_"
+"""How the registers begin that tell where shared memory is reserved for the system. A kernel that
+reads one has such memory, behind its variables; groups of several warps of cooperative groups keep
+their barriers in its second region, and expect 288 bytes of it."""
+RESERVED_BYTES: Final = 1024
+_RESERVED: Final = {"begin": 0, "0": 0, "1": RESERVED_BYTES // 2, "end": RESERVED_BYTES}
 
 _CLOCKS: Final = frozenset(
     {"%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi"}
@@ -343,12 +348,22 @@ class Emitter:
         if name == END.name:
             place = self.op(f"getelementptr i8, ptr %w, i64 {layout.LOCAL_SIZE}")
             return self._sized(self.spread(self.op(f"load i64, ptr {place}"), "i64"), 64, kind)
+        if name.startswith(RESERVED):
+            return self._sized(splat("i32", str(self._reserved(name))), 32, kind)
         if name in _CLOCKS:
             return self._clock(name, kind)
         if name in _CONSTANT:
             number = _CONSTANT[name]
             return self._sized(splat("i32", str(number)), 32, kind)
         raise self.refuse(f"the register {name}")
+
+    def _reserved(self, name: str) -> int:
+        part = name.removeprefix(RESERVED)
+        if part == "cap":
+            return RESERVED_BYTES
+        if part not in _RESERVED:
+            raise self.refuse(f"the register {name}")
+        return self.names.symbols[RESERVED][1] + _RESERVED[part]
 
     def _sized(self, value: str, bits: int, kind: str) -> str:
         """A special register as what is asked for: 16 and 64 bits are of PTX before 2.0."""

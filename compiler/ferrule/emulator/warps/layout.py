@@ -77,6 +77,9 @@ ARENA_SIZE: Final = 112
 PRINT: Final = 120
 TOTAL_SHARED: Final = 128
 DYNAMIC_SHARED: Final = 132
+RESERVED_START: Final = 136
+RESERVED_SIZE: Final = 140
+"""Where in its shared memory the system's lies, which begins as zeros, and how much that is."""
 BARRIERS: Final = 144
 """16 of: threads that arrived, threads that must (0 for all that live)."""
 NEXT: Final = 272
