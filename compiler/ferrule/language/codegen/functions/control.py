@@ -7,12 +7,14 @@ of a region.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from llvmlite import ir
 
 from ferrule.language.codegen.functions import hints, loops
 from ferrule.language.codegen.functions.lowering import FunctionLowering
+from ferrule.language.codegen.functions.tangles import TANGLED, is_tangled
 from ferrule.language.codegen.values.arithmetic import opaque
 from ferrule.language.codegen.values.scalars import dtype_of, value_type
 from ferrule.language.ir import ops
@@ -261,6 +263,9 @@ def _close_loop(
         if value in lowering.owned:
             lowering.objects[value].add_incoming(_object_of(lowering, following), lowering.b.block)
     latch = lowering.b.branch(head)
+    if is_tangled(latch):
+        lowering.say(TANGLED)
+        wishes = replace(wishes or ops.LoopHints(), vectorize=False)
     if wishes is not None:
         hints.mark_wishes(lowering.emitter, latch, wishes)
     lowering.emitter.at(end)

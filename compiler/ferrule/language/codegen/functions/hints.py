@@ -19,6 +19,7 @@ from llvmlite import ir
 
 from ferrule.language.codegen.functions import orders
 from ferrule.language.codegen.functions.interleaved import may_move
+from ferrule.language.codegen.functions.tangles import is_tangled
 from ferrule.language.ir import ops
 from ferrule.language.ir.facts import all_ops
 from ferrule.runtime.llvm.emitter import Emitter
@@ -132,7 +133,7 @@ def mark_parallel(
     few = not group.whole and count is not None and count <= FEW
     if few:
         said.append(["llvm.loop.unroll.disable"])
-    if group.straight:
+    if group.straight or is_tangled(latch):
         said.append(["llvm.loop.vectorize.enable", ir.Constant(I1, 0)])
     elif group.small and few:
         said.append(["llvm.loop.vectorize.followup_vectorized", *_whole(emitter)])
