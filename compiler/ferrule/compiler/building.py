@@ -267,7 +267,8 @@ def _given(result: Tensor, target: str) -> Param:
 
 
 def _in_order(results: Sequence[Param | Given], given: Sequence[Param]) -> list[Param]:
-    """The results, with those that the convention gives at their places, or behind the others."""
+    """The results in their order: a `GIVEN` is replaced by the next result of the convention; the
+    results of the convention that are left come last."""
     left = list(given)
     found: list[Param] = [left.pop(0) if isinstance(each, Given) else each for each in results]
     return [*found, *left]

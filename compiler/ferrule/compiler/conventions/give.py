@@ -39,7 +39,7 @@ class View:
 class Made:
     """A tensor that the call has made: one of the temporaries of a `Sequence`.
 
-    Unlike those of `results`, its sizes may be made of integers of the call.
+    Its sizes may be made of integers of the call; the sizes of `results` may not.
     """
 
     tensor: Tensor

@@ -71,8 +71,10 @@ def in_order(module: Module) -> Module:
 
 
 def _in_order(item: Instruction | Label) -> Instruction | Label:
-    name = item.name if isinstance(item, Label) else ordered(item.name)
-    if name is None or name == item.name or isinstance(item, Label):
+    if isinstance(item, Label):
+        return item
+    name = ordered(item.name)
+    if name is None or name == item.name:
         return item
     return replace(item, modifiers=tuple(name.split(".")[1:]))
 

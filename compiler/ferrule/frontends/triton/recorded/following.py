@@ -439,8 +439,8 @@ class Following:
         return self._dims[leaf]
 
     def _is_of_call(self, leaf: Leaf) -> bool:
-        """Whether a call has the tensor of a size: one that is in an object may be given by nobody,
-        and then its sizes are those of the recordings."""
+        """Whether a call has the tensor of a size. Nobody may give a tensor that is in an object:
+        then its recorded sizes count."""
         foreign = [log.foreign.get(leaf.of) for log in self.logs]
         if self.alone or all(each is None for each in foreign):
             return True

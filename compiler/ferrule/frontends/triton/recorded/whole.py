@@ -312,7 +312,7 @@ class Whole:
         return Part(tensor, shape, strides, offset)
 
     def _is_told(self, shape: Sequence[Dim]) -> bool:
-        """Whether tensors tell all of these sizes: of those alone results are allocated."""
+        """Whether tensors tell all of these sizes: a result is allocated only of such sizes."""
         return not any(symbol in self.sizes.numbers for dim in shape for symbol in symbols_of(dim))
 
     def _shape(self, each: Sequence[Recorded], what: str) -> tuple[Dim, ...]:

@@ -49,8 +49,8 @@ Constants: TypeAlias = Mapping[ops.Value, Any]
 class Alike:
     """Phases with one body.
 
-    `parameters` are the integers outside of it that differ, and `numbers` those of each phase;
-    `outside` are the other values from outside.
+    `parameters` are the integers from outside of it that differ, and `numbers` has their values
+    for each phase; `outside` are the other values from outside.
     """
 
     body: ops.Region
@@ -103,7 +103,7 @@ def _keep_others(parameters: Collection[ops.Value], b: Builder, op: ops.Op) -> N
 class _Shape:
     """A phase as a key, without the integers that may be parameters, the `holes`.
 
-    `constants` are those of the kernel.
+    `constants` are the constants of the kernel.
     """
 
     body: ops.Region

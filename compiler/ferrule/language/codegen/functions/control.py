@@ -14,7 +14,6 @@ from llvmlite import ir
 
 from ferrule.language.codegen.functions import hints, loops
 from ferrule.language.codegen.functions.lowering import FunctionLowering
-from ferrule.language.codegen.functions.tangles import TANGLED, is_tangled
 from ferrule.language.codegen.values.arithmetic import opaque
 from ferrule.language.codegen.values.scalars import dtype_of, value_type
 from ferrule.language.ir import ops
@@ -263,8 +262,8 @@ def _close_loop(
         if value in lowering.owned:
             lowering.objects[value].add_incoming(_object_of(lowering, following), lowering.b.block)
     latch = lowering.b.branch(head)
-    if is_tangled(latch):
-        lowering.say(TANGLED)
+    if hints.is_tangled(latch):
+        lowering.say(hints.TANGLED)
         wishes = replace(wishes or ops.LoopHints(), vectorize=False)
     if wishes is not None:
         hints.mark_wishes(lowering.emitter, latch, wishes)

@@ -19,7 +19,6 @@ from llvmlite import ir
 
 from ferrule.language.codegen.functions import orders
 from ferrule.language.codegen.functions.interleaved import may_move
-from ferrule.language.codegen.functions.tangles import is_tangled
 from ferrule.language.ir import ops
 from ferrule.language.ir.facts import all_ops
 from ferrule.runtime.llvm.emitter import Emitter
@@ -40,6 +39,16 @@ FEW: Final = 64
 
 FEW_OPS: Final = 128
 """The limit of ops of a small iteration: LLVM unrolls 32 of them without a warning."""
+
+
+TANGLED: Final = (
+    "LLVM's vectoriser would ask for minutes what follows from a load that is the same in all "
+    "iterations: load it before the loop"
+)
+"""What is said of a loop that is not vectorised, see `tangles`."""
+
+_UNTANGLED: Final = 10
+"""The limit of instructions, of three operands at most, that cannot have as many paths."""
 
 
 class _Distinct(ir.MDValue):  # type: ignore[misc]
@@ -107,6 +116,24 @@ def mark_access(instruction: ir.Instruction, group: Group) -> None:
     """Puts a load or store into a group."""
     group.accesses.append(instruction)
     instruction.set_metadata("llvm.access.group", group.node)
+
+
+def is_tangled(latch: ir.Instruction) -> bool:
+    """Whether LLVM's vectoriser may never leave the loop that a branch to its head closes."""
+    (head,) = (each for each in latch.operands if isinstance(each, ir.Block))
+    blocks = latch.function.blocks
+    loop = blocks[blocks.index(head) : blocks.index(latch.parent) + 1]
+    every = [each for block in loop for each in block.instructions]
+    makes = [each for each in every if not isinstance(each, _MAKE_NOTHING)]
+    if len(makes) <= _UNTANGLED and not any(isinstance(each, ir.CallInstr) for each in makes):
+        return False
+    # Most small programs have no other loops.
+    from ferrule.language.codegen.functions import tangles
+
+    return tangles.is_tangled(every)
+
+
+_MAKE_NOTHING: Final = (ir.PhiInstr, ir.StoreInstr, ir.Branch, ir.ConditionalBranch)
 
 
 def mark_parallel(

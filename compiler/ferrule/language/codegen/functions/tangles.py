@@ -23,26 +23,17 @@ from weakref import WeakKeyDictionary
 
 from llvmlite import ir
 
-TANGLED: Final = (
-    "LLVM's vectoriser would ask for minutes what follows from a load that is the same in all "
-    "iterations: load it before the loop"
-)
-"""What is said of such a loop."""
-
 MOST_PATHS: Final = 1 << 16
 """A million take LLVM a quarter of a second, and it may ask for each value."""
 
 _PATHS: Final[WeakKeyDictionary[ir.Function, int]] = WeakKeyDictionary()
 
 
-def is_tangled(latch: ir.Instruction) -> bool:
-    """Whether the loop that a branch to its head closes has values with too many paths."""
-    (head,) = (each for each in latch.operands if isinstance(each, ir.Block))
-    blocks = latch.function.blocks
-    loop = blocks[blocks.index(head) : blocks.index(latch.parent) + 1]
+def is_tangled(loop: Iterable[ir.Instruction]) -> bool:
+    """Whether a loop of these instructions has values with too many paths."""
     varies: set[int] = set()
     paths: dict[int, int] = {}
-    for each in (each for block in loop for each in block.instructions):
+    for each in loop:
         operands = {id(operand) for operand in each.operands}
         if isinstance(each, ir.StoreInstr):
             _store(each, varies, paths)
@@ -93,16 +84,9 @@ def _through(function: ir.Function) -> int:
     """The paths through a function, which LLVM copies into its callers."""
     if function not in _PATHS:
         _PATHS[function] = 1  # of one that calls itself
-        paths = {id(each): 1 for each in function.args}
-        ends: Iterable[int] = (
-            _paths(each, paths) for each in _with_paths(function, paths) if each.opname == "ret"
-        )
-        _PATHS[function] = max(1, sum(ends))
+        paths, ends = {id(each): 1 for each in function.args}, 0
+        for each in (each for block in function.blocks for each in block.instructions):
+            paths[id(each)] = found = _paths(each, paths)
+            ends += found if each.opname == "ret" else 0
+        _PATHS[function] = max(1, ends)
     return _PATHS[function]
-
-
-def _with_paths(function: ir.Function, paths: dict[int, int]) -> Iterable[ir.Instruction]:
-    for block in function.blocks:
-        for each in block.instructions:
-            paths[id(each)] = _paths(each, paths)
-            yield each

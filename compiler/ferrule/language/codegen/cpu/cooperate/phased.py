@@ -69,7 +69,7 @@ class Phased:
             at = lowering.b.add(at, ir.Constant(I64, fixed + margin))
             lowering.values[slot.tensor] = lowering.emitter.index(memory, I8, at)
         known = all(isinstance(size, ir.Constant) for size in self.team.shape.block)
-        # With lines, a function would have those of one phase alone.
+        # A function that several phases call would tell the source lines of the first phase alone.
         if known and lowering.lines is None:
             self.alike.update(alike.find(self.split.body, self.split.fit))
         drive(emit_region(lowering, self.split.body))
