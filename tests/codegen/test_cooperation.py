@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from ferrule.language.codegen.cpu.cooperate.phases import Split, split
 from ferrule.language.codegen.passes.decided import decided
 from ferrule.language.ir import ops
 from ferrule.language.ir.facts import all_ops
+from ferrule.language.mlir.module import host_text
 
 arch = fe.arch
 
@@ -252,3 +254,21 @@ def test_the_ops_of_a_kernel_keep_their_places_in_the_text() -> None:
     assert found is not None
     (same,) = (op for op in all_ops(found.body) if isinstance(op, ops.Check))
     assert replace(same) is not same and same.fault == check.fault
+
+
+def test_the_text_for_mlir_of_a_reduction_over_a_block():
+    """It needs no package with MLIR.  Reductions are loops there, and vectors without MLIR."""
+
+    @fe.kernel
+    def kernel(a, out):
+        total = arch.block_reduction(a[arch.thread_idx()[0]], operator.add)
+        if arch.thread_idx()[0] == 0:
+            out[0] = total
+
+    def host(a, out):
+        kernel(a, out).launch(grid=1, block=128)
+
+    program = decided(lowered(host, *examples(f32(128), f32(1))).program)
+    found = split(program.kernels[0])
+    assert found is not None and found.trees
+    assert "arith.addf" in host_text(program).text

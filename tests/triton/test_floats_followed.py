@@ -379,7 +379,8 @@ def test_results_that_are_no_tensors_are_named_and_not_printed(hosts: ModuleType
         hosts.scaled[(3,)](x, x, x, x, 40, 40, 0.5, BLOCK=64)
         return {"x": x}
 
-    with pytest.raises(fe.CompileError, match="a result of the recording is a dict, which is no"):
+    message = "a result of the recording is a dict\n  expected: a tensor, a number"
+    with pytest.raises(fe.CompileError, match=message):
         recorded(host, zeros(3, 40)).compile(**HOW)
 
 

@@ -190,17 +190,6 @@ def test_a_call_gets_what_the_host_function_gives(
     assert {*several} <= taken
 
 
-def test_a_size_that_is_an_integer_is_no_size_of_a_result(hosts: ModuleType) -> None:
-    def host(x: Any, k: int) -> Any:
-        out = torch().empty(k, 3)
-        hosts.squares[(k,)](x, out, 3, 40, BLOCK=64)
-        return out
-
-    one, other = (recorded(host, ((6, 20), (k,))) for k in (4, 6))
-    with pytest.raises(fe.CompileError, match=r"host: result 0 has the size k, .*\n.*\n.*empty"):
-        one.compile(other, target="sm_90a")
-
-
 @pytest.mark.parametrize("is_inside", [False, True])
 def test_arguments_that_are_made_inside_of_the_recording_are_compared(
     gpu: FakeCuda, hosts: ModuleType, is_inside: bool

@@ -37,7 +37,7 @@ def emit(f: FunctionText, where: CpuKernel, dynamic: str, blocks: tuple[str, str
     """Emits the loops around the kernel's body; `dynamic` is the size of dynamic shared memory in
     bytes (i64)."""
     kernel = where.kernel
-    phases = split(kernel)
+    phases = split(kernel, with_trees=False)  # MLIR has no text for them
     assert phases is not None, f"{kernel.name} has no phases: its threads are coroutines"
     count = thread_count(f)
     if matrices.room(kernel.facts.ops):

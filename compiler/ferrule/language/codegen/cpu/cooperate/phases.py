@@ -54,11 +54,16 @@ class Split:
 
 
 def split(
-    kernel: ops.Function, launched: Launched | None = None, *, flat: bool = False
+    kernel: ops.Function,
+    launched: Launched | None = None,
+    *,
+    flat: bool = False,
+    with_trees: bool = True,
 ) -> Split | None:
     """The kernel in phases; None if its threads may wait at different places.
 
-    `flat`: blocks have one row of threads.
+    `flat`: blocks have one row of threads.  `with_trees`: reductions over warps are found, which
+    the caller emits by `trees.emit`; without it they stay loops.
     """
     try:
         uniform = Frames.of(kernel).uniform(kernel)
@@ -69,7 +74,7 @@ def split(
     threads = launched.most_threads
     many = threads >= guarded.FEWEST
     kernel = without_unread(kernel)
-    splitter = _Splitter(cut, spread.found(kernel), spread.pitch(threads), many)
+    splitter = _Splitter(cut, spread.found(kernel), spread.pitch(threads), many, with_trees)
     simple = (op for op in kernel.facts.ops if isinstance(op, ops.SimpleOp))
     splitter.fit.update(extents(simple, launched))
     return splitter.split(kernel.body)
@@ -83,6 +88,7 @@ class _Splitter:
     spread: frozenset[ops.Value]
     pitch: int
     many: bool
+    with_trees: bool
     iterations: list[tuple[int, int, tuple[ops.Value, ...]]] = field(default_factory=list)
     """For each loop the first and the last phase of its body, and the values that it carries in
     slots."""
@@ -148,7 +154,9 @@ class _Splitter:
                     self.branch(op, into)
                 case ops.If() if op in pieces:
                     self.piece(op, pieces[op], into)
-                case ops.For() if not into.guards and (tree := trees.find(op, makers)):
+                case ops.For() if (
+                    self.with_trees and not into.guards and (tree := trees.find(op, makers))
+                ):
                     self.cut.flush(into)
                     self.trees[tree.store] = tree
                     into.done.append(ops.Parallel((), (), ops.Region((tree.store,))))
