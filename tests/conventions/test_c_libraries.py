@@ -165,6 +165,20 @@ def test_libxml2() -> None:
         parse(b"<a/>", lambda *given: None, lambda name: 1 // 0)
 
 
+def test_zstd() -> None:
+    names = ran("zstd")
+    numbers = np.random.default_rng(2).integers(0, 4, 9999, np.uint8)
+    small = np.from_dlpack(names["compress"](numbers, 19))
+    assert 2000 < small.size < 4000
+    assert (np.from_dlpack(names["decompress"](small, 9999)) == numbers).all()
+    with pytest.raises(RuntimeError, match="^ZSTD_decompress returned -70: Destination buffer is"):
+        names["decompress"](small, 9998)
+    with pytest.raises(RuntimeError, match="^ZSTD_decompress returned -10: Unknown frame"):
+        names["decompress"](numbers, 1)
+    with pytest.raises(ValueError, match="expected at least 0, but got -1"):
+        names["decompress"](small, -1)
+
+
 CALLED = {
     "LAPACK": 1,
     "LAPACKE": 1,
@@ -176,6 +190,7 @@ CALLED = {
     "PCRE2": 7,
     "libarchive": 9,
     "libxml2": 1,
+    "zstd": 3,
     "SQLite": 11,
 }
 """How many functions of C each block calls, those for texts and for freeing among them."""
