@@ -71,7 +71,7 @@ LOWERING_MAY_IMPORT = {
 CODEGEN_SHARED = {"errors"}
 LOWERING_SHARED = {
     *("arguments", "closures", "context", "descriptions", "handles", "owners"),
-    *("regions", "settings", "structures"),
+    *("regions", "rows", "settings", "structures"),
 }
 LAYERS: dict[str, tuple[dict[str, set[str]], set[str]]] = {
     CODEGEN: (CODEGEN_MAY_IMPORT, CODEGEN_SHARED),

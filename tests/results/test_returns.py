@@ -265,7 +265,7 @@ def test_ways_that_disagree_name_both_types() -> None:
     def tensors(x: fe.Int32, a: fe.Tensor):
         if x > 0:
             return fe.empty_like(a)
-        return fe.empty((3,), fe.Float32)
+        return fe.empty((3, 1), fe.Float32)
 
     assert "it is int32 on one way and float32 on the other" in wrong(numbers, fe.Int32, fe.Float32)
     message = wrong(kinds, fe.Int32)
@@ -273,7 +273,7 @@ def test_ways_that_disagree_name_both_types() -> None:
     assert "returns a run-time int32 on one way and nothing" in wrong(sometimes, fe.Int32)
     message = wrong(tensors, fe.Int32, vector())
     assert "a tensor of shape (n) and dtype float32 on one way" in message
-    assert "a tensor of shape (3) and dtype float32 on the other" in message
+    assert "a tensor of shape (3, 1) and dtype float32 on the other" in message
 
 
 def test_what_cannot_be_returned_says_what_to_write() -> None:

@@ -376,3 +376,152 @@ def test_mlir_has_it() -> None:
     assert "memref.reinterpret_cast" in shown
     again = fe.frontends.mlir.compile(FUNCTIONS["nonzero"].inspect_mlir())
     assert arrays(again(np.float32([0, 4, 0, 5])))[0].tolist() == [1, 3]
+
+
+@fe.jit
+def chosen(a: fe.Tensor, k: fe.Int64):
+    """Rows of one tensor: on two ways, of a part again, in an expression, and all of them."""
+    made = fe.empty_like(a)
+    made[:] = a[:]
+    if k > 3:
+        part = fe.shrink(made, k)
+    elif k > 1:
+        part = fe.shrink(fe.shrink(made, 3), 2)
+    else:
+        part = made
+    again = fe.shrink(part, 1) if k == 5 else part
+    again[0] = part[0] + 10
+    return part, again
+
+
+@fe.jit
+def early(a: fe.Tensor, k: fe.Int64):
+    """Tensors of several sizes, from a loop, from branches and from the end."""
+    made = fe.empty_like(a)
+    made[:] = a[:]
+    for i in range(a.shape[0]):
+        if a[i] == 7 and k < 3:
+            return fe.shrink(made, i), k
+    if k > 3:
+        return fe.shrink(made, k), k
+    if k == 3:
+        other = fe.empty((2,), fe.Float32)
+        other[:] = 1.0
+        return other, k
+    return made, k
+
+
+def test_the_rows_can_be_chosen_by_branches() -> None:
+    a = np.arange(1, 9, dtype=np.float32)
+    function = fe.compile(chosen, vector(), fe.Int64(0), options=CPU)
+    text = str(function.signature)
+    assert text.endswith("-> Tuple[Tensor([n0], float32), Tensor([n1], float32)]")
+    for k, rows in ((0, 8), (1, 8), (2, 2), (3, 2), (4, 4), (5, 5), (8, 8)):
+        part, again = arrays(function(a, k))
+        wanted = [11, *a[1:rows]]
+        assert part.tolist() == wanted and again.tolist() == (wanted[:1] if k == 5 else wanted)
+    with pytest.raises(ValueError, match="expected from 0 to 8, but got 9"):
+        function(a, 9)
+
+
+def test_tensors_of_several_sizes_are_returned() -> None:
+    a = np.arange(1, 9, dtype=np.float32)
+    function = fe.compile(early, vector(), fe.Int64(0), options=CPU)
+    assert str(function.signature).endswith("-> Tuple[Tensor([n0], float32), int64]")
+    with all_freed():
+        for k, wanted in ((0, a[:6]), (3, [1, 1]), (4, a[:4]), (8, a)):
+            found, given_back = function(a, k)
+            assert np.from_dlpack(found).tolist() == list(wanted) and given_back == k
+            del found
+    assert np.from_dlpack(function(a[:5], 1)[0]).tolist() == [1, 2, 3, 4, 5]
+
+
+def test_a_loop_that_shrinks_says_what_to_write() -> None:
+    @fe.jit
+    def smaller(a: fe.Tensor, k: fe.Int64):
+        made = fe.zeros((a.shape[0],), fe.Float32)
+        for _ in range(k):
+            made = fe.shrink(made, made.shape[0] - 1)
+        return made
+
+    message = wrong(smaller, vector(), fe.Int64)
+    assert "write fe.shrink once behind it, of the whole tensor" in message
+
+
+@fe.jit
+def pairs(a: fe.Tensor, b: fe.Tensor, first: fe.Boolean, second: fe.Boolean, k: fe.Int64):
+    """Sizes that are the same on some ways alone."""
+    if first:
+        if second:
+            return fe.shrink(a, k), fe.shrink(b, k)
+        return a, fe.shrink(b, k)
+    else:
+        if second:
+            return fe.shrink(a, k), b
+        return a, b
+
+
+def test_sizes_that_differ_on_one_way_have_their_own_symbols() -> None:
+    function = fe.compile(pairs, vector(), vector(), *[fe.Boolean] * 2, fe.Int64, options=CPU)
+    text = str(function.signature)
+    assert text.endswith("-> Tuple[Tensor([n0], float32), Tensor([n1], float32)]")
+    a, b = np.arange(4, dtype=np.float32), np.ones(4, np.float32)
+    for first in (True, False):
+        for second in (True, False):
+            x, y = arrays(function(a, b, first, second, 2))
+            assert x.tolist() == a[: 2 if second else 4].tolist()
+            assert y.tolist() == b[: 2 if first else 4].tolist()
+            assert np.shares_memory(x, a) and np.shares_memory(y, b)
+
+
+@fe.jit
+def both(a: fe.Tensor, k: fe.Int64):
+    """Two results of one size on each way; the rows of a parameter, or a new tensor."""
+    if k < a.shape[0]:
+        size = k + 1
+        new = fe.zeros((size,), fe.Float32)
+        return new, fe.zeros((size,), fe.Int8), new
+    part = fe.shrink(a, k) if k > 2 else a
+    return part, fe.zeros((part.shape[0],), fe.Int8), a
+
+
+def test_rows_of_parameters_and_new_tensors_are_one_result() -> None:
+    function = fe.compile(both, vector(), fe.Int64, options=CPU)
+    text = function.signature.text().split(" -> ")[1]
+    assert text.startswith(
+        "Tuple[Tensor([n0], float32, device=cpu), Tensor([n0], int8, device=cpu, align=64), "
+        "Tensor([n1], float32, device=cpu)]"
+    )
+    with all_freed():
+        a = np.arange(4, dtype=np.float32)
+        for k in (1, 4):
+            found = function(a, k)
+            sizes = [each.shape[0] for each in arrays(found)]
+            assert sizes == ([2, 2, 2] if k == 1 else [4, 4, 4])
+            assert np.shares_memory(np.from_dlpack(found[0]), a) == (k == 4)
+            del found
+
+
+def test_a_choice_of_rows_in_the_interpreter(capfd: pytest.CaptureFixture[str]) -> None:
+    def chosen_rows(a: fe.Tensor, k: fe.Int64):
+        made = fe.zeros((a.shape[0], 2), fe.Float32)
+        part = fe.shrink(made, k) if k < 3 else made
+        part[k - 1, 1] = 5
+        fe.printf("{} {} {}", part.shape[0], made[k - 1, 1], part[0, 0])
+
+    program, a = lower(chosen_rows, vector(), fe.Int64), np.ones(4, np.float32)
+    symbols = dict.fromkeys(program.given, 4)
+    function = fe.compile(chosen_rows, vector(), fe.Int64, options=CPU)
+    for k, size in ((2, 2), (3, 4)):
+        said = interpreter.run(program, [interpreter.Memory.of(a), k], symbols)
+        function(a, k)
+        assert said == capfd.readouterr().out == f"{size} 5 0\n"
+
+
+def test_parts_of_other_tensors_are_no_choice_of_rows() -> None:
+    def two(a: fe.Tensor, k: fe.Int64):
+        made, other = fe.empty_like(a), fe.empty_like(a)
+        part = fe.shrink(made, k) if k > 2 else other
+        part[0] = 1
+
+    assert "this value is" in wrong(two, vector(), fe.Int64)

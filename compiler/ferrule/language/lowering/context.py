@@ -111,7 +111,8 @@ class ProgramState:
     `returns`: the annotated result of the host function; `returned`: the classes of its actual
     results, by their words; `arrays`: the possible origins of Arrays that it returns in values of
     any kind, "tuple" for a tuple in the source, "container" for all others.  `made`: the symbols of
-    numbers that are sizes of new tensors; `allocated` are those tensors.  `lent`: for a tensor that
+    numbers that are sizes of new tensors; `allocated` are those tensors; `shrunk`: for the first
+    rows of a tensor, that tensor and their number.  `lent`: for a tensor that
     is a parameter, or may be one where it is none of these, the parameters; `held` are those whose
     objects are asked for.  `externs` are the
     functions of other objects that are called, by name; `name` is that of the function itself.
@@ -144,6 +145,7 @@ class ProgramState:
     arrays: set[Literal["tuple", "container"]] = field(default_factory=set)
     made: dict[ops.Value, Sym] = field(default_factory=dict)
     allocated: set[ops.Value] = field(default_factory=set)
+    shrunk: dict[ops.Value, tuple[TensorView, ops.Value]] = field(default_factory=dict)
     lent: dict[ops.Value, frozenset[ops.Value]] = field(default_factory=dict)
     held: set[ops.Value] = field(default_factory=set)
     externs: dict[str, Any] = field(default_factory=dict)

@@ -11,7 +11,7 @@ import ast
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import field, replace
 from itertools import islice
 from typing import Any, Final
 
@@ -295,6 +295,8 @@ def _merge(low: Lowering, condition: Number, then: _Side, otherwise: _Side, node
     chosen: dict[str, Sides] = {}
     for name in dict.fromkeys([*then.names, *otherwise.names]):
         sides = _of_name(name, then.names, otherwise.names)
+        if name == exits.VALUE:
+            sides = _of_one_kind(low, sides)
         if sides.kept():
             low.names[name] = sides.one
         elif not _is_condition(low, name, condition, sides):
@@ -348,6 +350,17 @@ def _of_name(name: str, then: dict[str, Any], otherwise: dict[str, Any]) -> Side
         right = NOTHING if exits.dead(otherwise) else right
     hint = "returned" if name == exits.VALUE else name
     return Sides(hint, exits.LABELS.get(name, repr(name)), left, right, name)
+
+
+def _of_one_kind(low: Lowering, sides: Sides) -> Sides:
+    """The returned values, of one kind if they are tensors of different sizes, or tuples of
+    these."""
+    if not (isinstance(sides.left, tuple) and isinstance(sides.right, tuple)):
+        return sides
+    from ferrule.language.lowering.control.returned_tensors import unified  # few programs need it
+
+    left, right = unified(low, sides.left, sides.right)
+    return replace(sides, left=left, right=right)
 
 
 def _undefined(low: Lowering, name: str, sides: Sides, node: ast.AST) -> Undefined | None:

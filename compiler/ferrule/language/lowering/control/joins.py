@@ -20,7 +20,7 @@ from ferrule.language.lowering.control import templates
 from ferrule.language.lowering.control.assumptions import retype
 from ferrule.language.lowering.control.templates import NOTHING as NOTHING
 from ferrule.language.lowering.descriptions import describe, is_function
-from ferrule.language.lowering.numbers import coercion, scalars
+from ferrule.language.lowering.numbers import coercion, scalars, sizes
 from ferrule.language.promotion import NoCommonType, promote, weak
 from ferrule.language.values import (
     ComplexNumber,
@@ -33,7 +33,7 @@ from ferrule.language.values import (
     TensorView,
     Whole,
 )
-from ferrule.specs import DType, Numeric
+from ferrule.specs import DType, Int64, Numeric
 from ferrule.specs.deferred import dataclass
 
 RETURNED: Final = "return value"
@@ -118,8 +118,17 @@ class Sides:
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The kind of two values that are the first rows of one tensor, by `fe.shrink`: their numbers
+    of rows are joined, and the value is so many rows."""
+
+    like: TensorView
+
+
 Choice = tuple[Sides, Any]
-"""A choice: the sides, and the common kind: the dtype of a number, or one of `templates`."""
+"""A choice: the sides, and the common kind: the dtype of a number, `Rows`, or one of
+`templates`."""
 
 
 def choices(low: Lowering, sides: Sides, node: ast.AST) -> list[Choice]:
@@ -147,7 +156,15 @@ def _template(low: Lowering, sides: Sides) -> Any:
     try:
         return templates.common(low, left, right)
     except templates.Unlike:
+        return _rows(low, left, right)
+
+
+def _rows(low: Lowering, left: Any, right: Any) -> Rows | None:
+    if not low.state.shrunk:
         return None
+    from ferrule.language.lowering import rows  # few programs need it
+
+    return Rows(left) if rows.are_of_one(low, left, right) else None
 
 
 def _is_number(value: Any) -> bool:
@@ -170,10 +187,14 @@ def join(
         with low.builder.region(region):
             values = [value for each in found for value in _side(low, each, position, node)]
         frozen.append(region.freeze(*values))
-    hints = tuple(each.hint for each, kind in found for _ in choice_types(kind))
+    hints = tuple(
+        "rows" if isinstance(kind, Rows) else each.hint
+        for each, kind in found
+        for _ in choice_types(kind)
+    )
     results = iter(low.builder.if_(condition.value, frozen[0], frozen[1], hints))
     rest = iter(found)
-    return [joined(low, each, rest, results) for each in sides]
+    return [joined(low, each, rest, results, node) for each in sides]
 
 
 def choose(
@@ -194,6 +215,8 @@ def choose(
 
 def choice_types(kind: Any) -> tuple[Type, ...]:
     """The types of a choice of this kind."""
+    if isinstance(kind, Rows):
+        return (Int64,)
     if not isinstance(kind, DType):
         return templates.types(kind)
     return (kind.part, kind.part) if kind.kind == "complex" else (kind,)
@@ -207,6 +230,10 @@ def _side(low: Lowering, choice: Choice, position: int, node: ast.AST) -> list[o
 def one_side(low: Lowering, choice: Choice, value: Any, node: ast.AST) -> list[ops.Value]:
     """The values of a name on one side."""
     _, kind = choice
+    if isinstance(kind, Rows):
+        from ferrule.language.lowering import rows
+
+        return [rows.number(low, value)]
     if not isinstance(kind, DType):
         return templates.values(low, value, kind, node)
     if kind.kind == "complex":
@@ -223,20 +250,30 @@ def zero(low: Lowering, dtype: DType) -> ops.Value:
 
 
 def joined(
-    low: Lowering, sides: Sides, rest: Iterator[Choice], results: Iterator[ops.Value]
+    low: Lowering,
+    sides: Sides,
+    rest: Iterator[Choice],
+    results: Iterator[ops.Value],
+    node: ast.AST,
 ) -> Any:
     """A name's value after the join: of the next choices, with values from `results`."""
     if sides.kept():
         return sides.one
     parts = sides.parts()
     if parts is not None:
-        items = [joined(low, part, rest, results) for part in parts]
+        items = [joined(low, part, rest, results, node) for part in parts]
         return structures.rebuild(sides.one, items)
     _, kind = next(rest)
     if isinstance(kind, DType):
         if kind.kind == "complex":
             return ComplexNumber(Number(next(results)), Number(next(results)))
         return Number(next(results))
+    if isinstance(kind, Rows):
+        from ferrule.language.lowering import rows
+
+        count = next(results)
+        dim = sizes.symbol_of(low, count)
+        return rows.so_many(low, kind.like, dim, count, sides.path or sides.hint, node)
     return templates.built(low, kind, results, sides.path or sides.hint)
 
 

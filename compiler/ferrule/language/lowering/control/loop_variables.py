@@ -287,6 +287,15 @@ class _End:
             hint=f"start with fe.{dtype.__name__}(...), or convert in the loop",
         )
 
+    def remedy(self, after: Any) -> str:
+        """What to write instead of giving a name this value."""
+        if isinstance(after, TensorView) and after.value in self.low.state.shrunk:
+            return (
+                "count the rows in the loop, and write fe.shrink once behind it, of the whole "
+                "tensor"
+            )
+        return "give what the loop assigns another name, if it is not needed after an iteration"
+
     def changed(self, path: str, before: Any, after: Any) -> _Changed:
         """The exception for a name whose kind changes."""
         was = before.dtype.name if isinstance(before, Number) else describe(before)
@@ -295,7 +304,6 @@ class _End:
                 self.node,
                 f"{path!r} is {was} before this loop and {describe(after)} after an iteration",
                 expected=f"{choosable(self.low)}, where a loop changes a name",
-                hint="give what the loop assigns another name, if it is not needed after an "
-                "iteration",
+                hint=self.remedy(after),
             )
         )

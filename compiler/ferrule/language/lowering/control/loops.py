@@ -141,7 +141,7 @@ class _Attempt:
         if exits.RETURN in self.ways:
             names[exits.RETURN] = Number(next(results))
             found = iter(choices(self.low, self._value(), self.node))
-            names[exits.VALUE] = joined(self.low, self._value(), found, results)
+            names[exits.VALUE] = joined(self.low, self._value(), found, results, self.node)
         return names
 
 

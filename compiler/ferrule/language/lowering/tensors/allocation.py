@@ -67,6 +67,8 @@ def filled(low: Lowering, shape: Any, number: Number, node: ast.Call) -> TensorV
 
 def shrink(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> TensorView:
     """`fe.shrink(tensor, size)`: the first rows of a tensor, which are the same memory."""
+    from ferrule.language.lowering import rows  # few programs need it
+
     tensor, size = bound(low, "tensor size", args, kwargs, node)
     require_host(low, "shrink", node)
     owned = _require_owned(low, tensor, node)
@@ -75,11 +77,7 @@ def shrink(low: Lowering, args: _Args, kwargs: _Kwargs, node: ast.Call) -> Tenso
     _require_inside(low, owned, dim, value, node)
     if dim == most:
         return owned
-    type_ = replace(owned.type, shape=(dim, *owned.type.shape[1:]))
-    result = ops.Value(type_, owned.value.hint)
-    low.builder.append(ops.Shrink(result, owned.value, value, low.location(node)))
-    low.state.allocated.add(result)
-    return TensorView(result, ast.unparse(node))
+    return rows.part(low, owned, dim, value, ast.unparse(node), node)
 
 
 def require_object(low: Lowering, tensor: TensorView, user: str, hint: str, node: ast.AST) -> None:
