@@ -23,13 +23,12 @@ from ferrule.specs import (
     SupportsSpec,
     Sym,
     as_dtype,
-    compact_strides,
     sym_int32,
     sym_int64,
 )
 from ferrule.specs.copies import changed
 from ferrule.specs.deferred import dataclass
-from ferrule.specs.params import Scalar, Tensor
+from ferrule.specs.params import Scalar, Tensor, row_major_strides
 
 _KINDS = get_args(Param)
 _OF_PYTHON: Final = {bool: Boolean, int: Int64, float: Float64}
@@ -246,9 +245,8 @@ def tensor_like(name: str, like: Seen, constant: int = 0, sizes: SeenSizes | Non
     """
     free, known = max(0, len(like.shape) - constant), sizes or SeenSizes()
     shape: list[Dim] = [*known.dims(like.shape[:free]), *like.shape[free:]]
-    order = tuple(reversed(range(len(shape))))
-    if like.strides == compact_strides(like.shape, order):
-        strides = compact_strides(shape, order)
+    if like.strides == row_major_strides(like.shape):
+        strides = row_major_strides(shape)
     else:
         strides = (*map(known.stride, like.strides[:free]), *like.strides[free:])
     align = max(16, like.dtype.itemsize) if like.aligned else None
@@ -257,8 +255,7 @@ def tensor_like(name: str, like: Seen, constant: int = 0, sizes: SeenSizes | Non
 
 def is_compact(tensor: Tensor) -> bool:
     """Whether the spec guarantees that a tensor has no gaps, in row-major order."""
-    order = tuple(reversed(range(len(tensor.shape))))
-    return tensor.strides == compact_strides(tensor.shape, order)
+    return tensor.strides == row_major_strides(tensor.shape)
 
 
 def _dtype(example: Any) -> DType | None:

@@ -44,7 +44,7 @@ from ferrule.specs.params import (
     Tensor,
     Tuple,
     Union,
-    compact_strides,
+    row_major_strides,
 )
 from ferrule.specs.requirements import Requirement
 
@@ -172,7 +172,7 @@ def _tensor_text(tensor: Tensor, names: Names, full: bool) -> str:
 
 
 def _tensor_details(tensor: Tensor, names: Names) -> list[str]:
-    row_major = compact_strides(tensor.shape, tuple(reversed(range(len(tensor.shape)))))
+    row_major = row_major_strides(tensor.shape)
     details = []
     if tensor.strides != row_major:
         details.append(f"strides={_dims(tensor.strides, names)}")

@@ -18,8 +18,9 @@ from ferrule.frontends.triton.arguments import Descriptor, Fixed, Pixels, Reinte
 from ferrule.frontends.triton.tuples import nest
 from ferrule.frontends.triton.types import DTYPES, pointer_type
 from ferrule.runtime.values.views import view_of
-from ferrule.specs import DType, SupportsSpec, compact_strides
+from ferrule.specs import DType, SupportsSpec
 from ferrule.specs.dtypes import BY_NAME
+from ferrule.specs.params import row_major_strides
 
 _TYPES: Final = {int: specs.Int32, float: specs.Float32, bool: specs.Boolean}
 
@@ -89,8 +90,7 @@ def _buffer(example: Any, name: str) -> Any:
     if not hasattr(example, "shape"):
         return pointer_type(dtype, name)
     shape, stride = _plain(example.shape), getattr(example, "stride", None)
-    order = tuple(reversed(range(len(shape))))
-    strides = stride() if callable(stride) else compact_strides(shape, order)
+    strides = stride() if callable(stride) else row_major_strides(shape)
     return Seen(shape, _plain(strides), dtype, aligned=int(example.data_ptr()) % 16 == 0)
 
 

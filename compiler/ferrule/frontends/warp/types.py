@@ -21,11 +21,10 @@ from ferrule.specs import (
     Param,
     Signature,
     as_dtype,
-    compact_strides,
     sym_int32,
     sym_int64,
 )
-from ferrule.specs.params import Scalar, Tensor, Tuple
+from ferrule.specs.params import Scalar, Tensor, Tuple, row_major_strides
 
 MAX_DIMS: Final = 4
 """The greatest number of dims of arrays and launches, a constant in Warp."""
@@ -214,7 +213,7 @@ def _array_struct(tensor: Tensor, rank: int) -> Struct:
 
 
 def _compact(shape: tuple[int, ...]) -> tuple[Any, ...]:
-    return compact_strides(shape, tuple(reversed(range(len(shape)))))
+    return row_major_strides(shape)
 
 
 def _described(spec: Param) -> str:

@@ -18,6 +18,7 @@ from ferrule.runtime.values import foreign
 from ferrule.runtime.values.capsules import Flags, exported, is_unknown
 from ferrule.specs.deferred import dataclass
 from ferrule.specs.dtypes import BY_NAME
+from ferrule.specs.params import row_major_strides
 
 OBJECT_HEADER: Final = 24
 """Bytes before the DLTensor of a tensor object."""
@@ -142,7 +143,7 @@ def view_of(tensor: Any) -> View:
         read_only = read_only or marked
     raw = DLTensor.from_address(held.__chandle__() + OBJECT_HEADER)
     shape = tuple(raw.shape[: raw.ndim]) if raw.ndim else ()
-    row_major = specs.compact_strides(shape, tuple(reversed(range(len(shape)))))
+    row_major = row_major_strides(shape)
     # Strides have no meaning in a tensor without elements.
     given = tuple(raw.strides[: raw.ndim]) if raw.ndim and raw.strides and 0 not in shape else None
     strides = tuple(map(int, row_major)) if given is None else given

@@ -50,6 +50,7 @@ from ferrule.specs.params.tensors import (
     check_dims,
     check_packed,
     compact_strides,
+    row_major_strides,
 )
 from ferrule.specs.params.traits import CArgument, Payload, Traits
 from ferrule.specs.params.values import (
@@ -115,5 +116,6 @@ __all__ = [
     "check_scalar_dtype",
     "compact_strides",
     "payload_of",
+    "row_major_strides",
     "type_indices",
 ]

@@ -232,7 +232,7 @@ def check_capacity(tensor: Tensor, capacity: Dim) -> Dim:
             f"{name}: the size {first.name or 'that the call tells'} is known after the call, so "
             f"the capacity and the other sizes cannot be made of it"
         )
-    if tensor.strides != compact_strides(tensor.shape, tuple(range(len(tensor.shape)))[::-1]):
+    if tensor.strides != row_major_strides(tensor.shape):
         raise ValueError(
             f"{name}: a tensor with a capacity is compact and row-major: only then its rows are "
             f"where they are whatever their number is"
@@ -252,7 +252,7 @@ def _chosen_strides(
 ) -> tuple[Dim, ...]:
     if strides is None and contiguous is False:
         return tuple(sym_int64() for _ in shape)
-    compact = compact_strides(shape, tuple(reversed(range(len(shape)))))
+    compact = row_major_strides(shape)
     if strides is None:
         return compact
     checked = check_dims("strides", strides, signed=True)
@@ -302,3 +302,8 @@ def compact_strides(shape: Sequence[Dim], order: Sequence[int]) -> tuple[Dim, ..
         strides[axis] = running
         running = make("mul", running, shape[axis])
     return tuple(strides)
+
+
+def row_major_strides(shape: Sequence[Dim]) -> tuple[Dim, ...]:
+    """Compact strides of which the last dim's is 1, as in arrays of NumPy and PyTorch."""
+    return compact_strides(shape, tuple(reversed(range(len(shape)))))

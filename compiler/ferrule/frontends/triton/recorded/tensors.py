@@ -12,8 +12,9 @@ from typing import Any
 
 from ferrule.frontends.examples import Seen
 from ferrule.frontends.triton.foreign import own
-from ferrule.specs import DType, compact_strides
+from ferrule.specs import DType
 from ferrule.specs.deferred import dataclass
+from ferrule.specs.params import row_major_strides
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Recorded:
     @property
     def is_compact(self) -> bool:
         """Whether its elements lie one behind the other."""
-        row_major = compact_strides(self.shape, tuple(reversed(range(len(self.shape)))))
+        row_major = row_major_strides(self.shape)
         return tuple(row_major) == self.strides or 0 in self.shape
 
     @property

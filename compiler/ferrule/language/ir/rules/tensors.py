@@ -10,7 +10,8 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.rules.checker import Checker
 from ferrule.language.ir.scalars import INTEGERS
 from ferrule.language.ir.types import HandleType, TensorType
-from ferrule.specs import Int64, compact_strides
+from ferrule.specs import Int64
+from ferrule.specs.params import row_major_strides
 
 TensorOp = ops.Load | ops.View | ops.Pointer | ops.Fragment | ops.Table | ops.Alloc | ops.Shrink
 
@@ -82,7 +83,7 @@ def _table(checker: Checker, result: ops.Value, data: bytes) -> None:
     known = isinstance(type_, TensorType) and not (type_.is_own or type_.is_shared)
     checker.require(known and all(isinstance(dim, int) for dim in result.tensor.shape), _OF_TABLES)
     shape = result.tensor.shape
-    row_major = compact_strides(shape, tuple(reversed(range(len(shape)))))
+    row_major = row_major_strides(shape)
     size = result.tensor.dtype.itemsize
     for dim in shape:
         assert isinstance(dim, int)
@@ -96,7 +97,7 @@ _OF_TABLES: Final = "a Table has the bytes of a compact row-major tensor of cons
 def _alloc(checker: Checker, op: ops.Alloc) -> None:
     checker.require(isinstance(op.result.type, TensorType), "an Alloc is a tensor")
     type_ = op.result.tensor
-    row_major = compact_strides(type_.shape, tuple(reversed(range(len(type_.shape)))))
+    row_major = row_major_strides(type_.shape)
     checker.require(type_.strides == row_major, "an Alloc is compact and row-major")
     checker.types(op.sizes, [Int64] * len(type_.shape), "the sizes of an Alloc")
 

@@ -8,11 +8,12 @@ from dataclasses import field
 from typing import Any
 
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.numbers.sizes import name_symbol
 from ferrule.language.values import Parts
 from ferrule.specs import Dim, format_dim, params, sym_int64
 from ferrule.specs.copies import changed
 from ferrule.specs.deferred import dataclass
-from ferrule.specs.params import compact_strides
+from ferrule.specs.params import row_major_strides
 
 
 def unified(low: Lowering, left: Any, right: Any) -> tuple[Any, Any]:
@@ -50,7 +51,7 @@ class _Join:
         pairs = zip(ours.shape, theirs.shape, strict=True)
         shape = tuple(one if one == other else self.symbol(one, other) for one, other in pairs)
         align = math.gcd(ours.align, theirs.align)
-        param = changed(ours, shape=shape, strides=_compact(shape), align=align)
+        param = changed(ours, shape=shape, strides=row_major_strides(shape), align=align)
         dims = ", ".join(format_dim(dim, self.low.state.symbols) for dim in shape)
         words = f"a tensor of shape ({dims}) and dtype {ours.dtype.name}"
         kind = type("Parts", (Parts,), {"param": param, "words": words})
@@ -59,12 +60,8 @@ class _Join:
     def symbol(self, left: Dim, right: Dim) -> Dim:
         """The symbol of a size that is one on the left, and another one on the right."""
         if (left, right) not in self.symbols:
-            known = self.low.state.symbols
-            taken, count = set(known.values()), 0
-            while (name := f"size_{count}" if count else "size") in taken:
-                count += 1
             self.symbols[left, right] = symbol = sym_int64()
-            known[symbol] = name
+            name_symbol(self.low, symbol, "size")
         return self.symbols[left, right]
 
 
@@ -76,8 +73,4 @@ def _may_be_one(left: params.Param, right: params.Param) -> bool:
         right.dtype,
         len(right.shape),
         right.device,
-    ) and all(each.strides == _compact(each.shape) for each in (left, right))
-
-
-def _compact(shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
-    return compact_strides(shape, tuple(reversed(range(len(shape)))))
+    ) and all(each.strides == row_major_strides(each.shape) for each in (left, right))

@@ -31,9 +31,9 @@ from ferrule.specs import (
     Uint16,
     Uint32,
     Uint64,
-    compact_strides,
 )
 from ferrule.specs.dtypes import as_dtype
+from ferrule.specs.params import row_major_strides
 from ferrule.specs.rounding import nearest
 
 _MOST_BYTES: Final = {"cuda": 1 << 16, "cpu": 1 << 20}
@@ -167,7 +167,7 @@ def _table(low: Lowering, base: Any, name: str, node: ast.AST) -> ConstantTable:
             f"{sum(known.values())}, but constant memory has {most}",
             hint=_HINT,
         )
-    strides = compact_strides(shape, tuple(reversed(range(len(shape)))))
+    strides = row_major_strides(shape)
     type_ = TensorType(dtype, shape, strides, max(_ALIGN, dtype.itemsize))
     return ConstantTable(low.builder.table(type_, data, name), (), name)
 

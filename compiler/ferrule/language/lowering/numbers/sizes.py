@@ -107,15 +107,18 @@ def symbol_of(low: Lowering, value: ops.Value, divisibility: int = 1) -> Sym:
     """The symbol for a number that the body computes; equal numbers share one."""
     known = low.state.made
     if value not in known:
-        taken = set(low.state.symbols.values())
-        hint = value.hint or "size"
-        name, count = hint, 0
-        while name in taken:
-            count += 1
-            name = f"{hint}_{count}"
         known[value] = sym_int64(divisibility=divisibility)
-        low.state.symbols[known[value]] = name
+        name_symbol(low, known[value], value.hint or "size")
     return known[value]
+
+
+def name_symbol(low: Lowering, symbol: Sym, wanted: str) -> None:
+    """Assigns a unique name to a symbol."""
+    taken, name, count = set(low.state.symbols.values()), wanted, 0
+    while name in taken:
+        count += 1
+        name = f"{wanted}_{count}"
+    low.state.symbols[symbol] = name
 
 
 def named(low: Lowering, value: Any) -> Any:

@@ -14,6 +14,7 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, TensorType, Type
 from ferrule.language.lowering.context import Lowering
 from ferrule.language.lowering.descriptions import describe
+from ferrule.language.lowering.numbers.sizes import name_symbol
 from ferrule.language.lowering.objects.parameters import Receiver
 from ferrule.language.recognised import UNIONS
 from ferrule.specs import (
@@ -142,15 +143,6 @@ def received(
 
 def _given(low: Lowering) -> set[Sym]:
     return set(low.state.symbols) - set(low.state.made.values())
-
-
-def name_symbol(low: Lowering, symbol: Sym, wanted: str) -> None:
-    """Assigns a unique name to a symbol."""
-    taken, name, count = set(low.state.symbols.values()), wanted, 0
-    while name in taken:
-        count += 1
-        name = f"{wanted}_{count}"
-    low.state.symbols[symbol] = name
 
 
 def _require_size(low: Lowering, part: ops.Value, symbol: Sym, shown: str, node: ast.AST) -> None:

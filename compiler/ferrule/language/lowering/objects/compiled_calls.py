@@ -18,6 +18,7 @@ from ferrule.language.ir import ops
 from ferrule.language.ir.types import HandleType, result_types
 from ferrule.language.lowering import owners
 from ferrule.language.lowering.context import Lowering
+from ferrule.language.lowering.numbers.sizes import name_symbol
 from ferrule.language.lowering.objects import call_results, foreign_calls
 from ferrule.language.lowering.objects.proofs import Proof, Unproved
 from ferrule.language.values import TensorView
@@ -194,7 +195,7 @@ def _call_body(
         dtype = Int32 if symbol.width == 32 else Int64
         leaves.append(low.builder.size(dtype, proof.dims[symbol]))
     for symbol, each in made.items():
-        call_results.name_symbol(low, each.symbol, signature.names[symbol])
+        name_symbol(low, each.symbol, signature.names[symbol])
     result = ops.Value(HandleType("results"), "results")
     callee = replace(callee, written=frozenset(proof.written))
     sizes = tuple((each.symbol, each.slot, each.axis) for each in made.values())

@@ -34,7 +34,7 @@ from ferrule.language.values import (
 )
 from ferrule.specs import DType, Float32, Int32, Int64, Numeric, format_dim, params
 from ferrule.specs.copies import changed
-from ferrule.specs.params import compact_strides
+from ferrule.specs.params import row_major_strides
 
 
 def given_back(low: Lowering, value: Any, node: ast.Return) -> Any:
@@ -269,7 +269,7 @@ def _tensor_words(low: Lowering, type_: TensorType) -> str:
         for dims in (type_.shape, type_.strides)
     )
     words = f"a tensor of shape ({shape}) and dtype {type_.dtype.name}"
-    row_major = compact_strides(type_.shape, tuple(reversed(range(len(type_.shape)))))
+    row_major = row_major_strides(type_.shape)
     return words if type_.strides == row_major else f"{words} with strides ({strides})"
 
 

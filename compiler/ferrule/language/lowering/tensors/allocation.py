@@ -28,7 +28,7 @@ from ferrule.language.values import Number, TensorView
 from ferrule.specs import Compound, Dim, DType, Int64, Numeric, Uint8
 from ferrule.specs.dtypes import as_dtype
 from ferrule.specs.expr import make
-from ferrule.specs.params import compact_strides
+from ferrule.specs.params import row_major_strides
 
 _Args = list[Any]
 _Kwargs = dict[str, Any]
@@ -212,7 +212,7 @@ def _size(low: Lowering, axis: int, size: Any, node: ast.Call) -> tuple[Dim, ops
 def _allocated(
     low: Lowering, dims: tuple[Dim, ...], sizes: tuple[ops.Value, ...], dtype: DType, node: ast.Call
 ) -> TensorView:
-    strides = compact_strides(dims, tuple(reversed(range(len(dims)))))
+    strides = row_major_strides(dims)
     result = ops.Value(TensorType(dtype, dims, strides, ALIGNMENT), _name(node))
     low.builder.append(ops.Alloc(result, sizes, low.location(node)))
     low.state.allocated.add(result)

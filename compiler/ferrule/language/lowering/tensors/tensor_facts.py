@@ -19,7 +19,7 @@ from ferrule.language.lowering.numbers.sizes import named, size_number, size_num
 from ferrule.language.lowering.tensors import views
 from ferrule.language.values import Number, PointerView, TensorView
 from ferrule.specs import Dim, Int32, Int64, Numeric
-from ferrule.specs.params import compact_strides
+from ferrule.specs.params import row_major_strides
 
 _Args = list[Any]
 _Kwargs = dict[str, Any]
@@ -105,7 +105,7 @@ def is_contiguous(
     ignored."""
     _nothing(low, "is_contiguous", args, kwargs, node)
     shape, given = tensor.type.shape, tensor.type.strides
-    wanted = compact_strides(shape, tuple(reversed(range(len(shape)))))
+    wanted = row_major_strides(shape)
     result: Any = True
     for extent, is_, should in zip(shape, given, wanted, strict=True):
         if extent == 1 or same(is_, should):
