@@ -1,4 +1,5 @@
-"""What the PTX of integer operators computes, on an emulated GPU: the values, not the text.
+"""What the PTX of operators and conversions of integers computes, on an emulated GPU: the values,
+not the text.
 
 LLVM may fold a guard into an instruction that does something else; every operator whose operands
 are guarded is tried on the edges of all integer types.
@@ -19,7 +20,7 @@ from ptx_programs import launch
 
 import ferrule as fe
 from ferrule import specs
-from ferrule.compiler.cuda.selection import with_masked_counts
+from ferrule.compiler.cuda.selection import with_masked_counts, with_selected_bfloats
 from ferrule.language.ir import ops
 from ferrule.language.ir.scalars import BINARY, UNARY
 from ferrule.language.mathlib import expand_maths
@@ -238,6 +239,58 @@ def test_the_cpu_shifts_alike(options: str) -> None:
     fe.compile(asked, *ASKED, options=options)(a, n, out)
     for x, count, row in zip(a.tolist(), n.tolist(), out.tolist(), strict=True):
         assert row[:7] == asked_results(x, count), (x, count)
+
+
+@fe.kernel
+def truths_kernel(a: fe.Tensor, out: fe.Tensor):
+    """A truth value as -1, in every float, and on several ways; of one comparison alone LLVM makes
+    a select."""
+    i = fe.arch.thread_idx()[0]
+    truth = 0 < a[i] < a[i + 1]
+    for column, dtype in enumerate(FLOATS):
+        out[i, column] = fe.Float64(dtype(-fe.Boolean(truth)))
+        out[i, column + 4] = fe.Float64(dtype(fe.Int64(-1 if truth else 0)))
+        out[i, column + 8] = fe.Float64(dtype(fe.Float32(-fe.Int8(truth))))
+        out[i, column + 12] = fe.Float64(dtype(fe.Int32(truth)))
+
+
+FLOATS: Final = (specs.BFloat16, specs.Float16, specs.Float32, specs.Float64)
+
+
+@fe.jit
+def truths(a: fe.Tensor, out: fe.Tensor):
+    truths_kernel(a, out).launch(grid=1, block=out.shape[0])
+
+
+@pytest.mark.parametrize("level", (0, 3))
+@pytest.mark.parametrize("arch", ARCHS)
+def test_a_negated_truth_value_is_minus_one_in_every_float(arch: str, level: int) -> None:
+    a = fe.make_fake_compact_tensor(fe.Int32, (4,))
+    out = fe.make_fake_compact_tensor(fe.Float64, (3, 16), stride_order=(1, 0))
+    options = f"--target cuda --gpu-arch {arch} --opt-level {level}"
+    ptx = fe.compile(truths, a, out, options=options).inspect_ptx()
+    found = ran(ptx, "truths_kernel", (np.array([1, 2, 2, 5], np.int32),), np.zeros((3, 16)))
+    expected = np.array([[-1.0] * 12 + [1.0] * 4, [0.0] * 16, [-1.0] * 12 + [1.0] * 4])
+    assert found.tolist() == expected.tolist()
+
+
+TRUTHS: Final = """define void @f(i1 %c) {
+  %1 = sitofp i1 %c to bfloat, !dbg !7
+  %2 = sitofp <2 x i1> %"a b" to <2 x bfloat>
+  %3 = uitofp i1 %c to bfloat
+  %4 = sitofp i1 %c to half
+  %5 = sitofp i16 %n to bfloat
+"""
+
+
+def test_only_signed_truth_values_as_bfloat16_are_selected() -> None:
+    given, found = TRUTHS.splitlines(), with_selected_bfloats(TRUTHS).splitlines()
+    assert found[1:3] == [
+        "  %1 = select i1 %c, bfloat 0xRBF80, bfloat zeroinitializer, !dbg !7",
+        '  %2 = select <2 x i1> %"a b", <2 x bfloat> splat (bfloat 0xRBF80), '
+        "<2 x bfloat> zeroinitializer",
+    ]
+    assert (found[0], found[3:]) == (given[0], given[3:])
 
 
 MASKED: Final = """define void @f(i64 %x, i64 %n) {

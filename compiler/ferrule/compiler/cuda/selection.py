@@ -1,8 +1,8 @@
-"""Selects PTX for a module with LLVM's back end, and works around a bug in that back end.
+"""Selects PTX for a module with LLVM's back end, and works around two bugs in that back end.
 
-The counts of PTX's shifts are 32 bits wide, and a count that is at least the width of the operand
-shifts every bit out.  So LLVM's NVPTX (seen in 22.1) makes one `shl.b64` of this, and drops the
-comparison:
+**Shifts.**  The counts of PTX's shifts are 32 bits wide, and a count that is at least the width of
+the operand shifts every bit out.  So LLVM's NVPTX (seen in 22.1) makes one `shl.b64` of this, and
+drops the comparison:
 
     define i64 @shifted(i64 %x, i64 %n) {
       %inside = icmp ult i64 %n, 64
@@ -19,6 +19,11 @@ compares it, LLVM's passes remove a `umin` or an `and`, and may turn the branch 
 afterwards.  So these counts are masked after all passes: the mask does not change a count that is
 in range, and other counts are poison already.  The back end cannot remove the mask, because it does
 not know that the count was compared.
+
+**Truth values as bfloat16.**  `sitofp i1 %c to bfloat` is -1.0 where %c is true.  From sm_90 on
+NVPTX (seen in 22.1) makes 1.0 of it: it widens %c without its sign.  LLVM's passes write this for
+every negated truth value that becomes a bfloat16, `BFloat16(-(x < y))`, through other floats too.
+So after all passes it is a select.  Other floats and other integers are right.
 """
 
 from __future__ import annotations
@@ -36,6 +41,10 @@ _SHIFT: Final = re.compile(
     re.MULTILINE,
 )
 _TRUNC: Final = re.compile(rf"^  ({_NAME}) = trunc ", re.MULTILINE)
+_SIGNED_TRUTH: Final = re.compile(
+    rf"^(  {_NAME} = )sitofp ((?:<\d+ x )?i1>?) ({_NAME}) to ((?:<\d+ x )?bfloat>?)", re.MULTILINE
+)
+_MINUS_ONE: Final = "0xRBF80"
 _COUNT: Final = "%ferrule.count."
 _WIDTH: Final = 32
 """The bits of a shift's count in PTX."""
@@ -44,10 +53,10 @@ _WIDTH: Final = 32
 def select_ptx(module: Any, machine: Any, context: Any) -> str:
     """The PTX of a module after all passes; the code may be emitted from a changed copy of it."""
     text = str(module)
-    masked = with_masked_counts(text)
-    if masked == text:
+    safe = with_selected_bfloats(with_masked_counts(text))
+    if safe == text:
         return str(machine.emit_assembly(module))
-    with llvm.parse_assembly(masked, context) as changed:
+    with llvm.parse_assembly(safe, context) as changed:
         changed.verify()
         return str(machine.emit_assembly(changed))
 
@@ -76,3 +85,14 @@ def _masked(
     constant = f"splat (i{bits} {mask})" if type_.startswith("<") else str(mask)
     yield f"  {_COUNT}{number} = and {type_} {count}, {constant}\n"
     yield f"{head}{_COUNT}{number}{rest or ''}"
+
+
+def with_selected_bfloats(text: str) -> str:
+    """LLVM IR in which signed truth values become bfloat16 numbers by a select."""
+    return _SIGNED_TRUTH.sub(_selected, text)
+
+
+def _selected(found: re.Match[str]) -> str:
+    result, source, value, target = found.groups()
+    one = f"splat (bfloat {_MINUS_ONE})" if target.startswith("<") else _MINUS_ONE
+    return f"{result}select {source} {value}, {target} {one}, {target} zeroinitializer"
